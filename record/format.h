@@ -1,0 +1,165 @@
+// The recording: what a dying process leaves behind. The only file that both the shim and the
+// command include.
+//
+// One file per process, mapped MAP_SHARED and allocated in full before use:
+//
+//   offset 0            Header, one page
+//   log_offset          the cold log: entries of any kind, appended, never overwritten
+//   rings_offset        ring_count rings of ring_records hot records of 64 bytes, each owned by one
+//   thread
+//
+// All integers are in the byte order of the machine that wrote the file; `byte_order` says which. A
+// reader trusts nothing here: every offset and length is checked against the file's real size
+// (record/reader.cpp).
+//
+// Compatibility: readers skip entry kinds and fields they do not know. kFormatVersion rises only
+// when an old reader would misread the file; new kinds and fields do not raise it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace cudiag {
+
+inline constexpr char kMagic[8] = {'C', 'U', 'D', 'I', 'A', 'G', 'R', '\n'};
+inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kByteOrder = 0x01020304;
+inline constexpr std::size_t kHeaderBytes = 4096;
+
+// How a process ended, as far as it could tell us itself. `none` in the file of a process that is
+// gone means that it was killed by a signal or ended by a raw system call.
+enum class EndHow : std::uint32_t {
+    none = 0,
+    exit = 1,      // exit(), return from main: atexit handlers ran
+    exit_now = 2,  // _exit, _Exit
+    quick_exit = 3,
+    abort = 4,  // abort(): SIGABRT follows
+    exec = 5,   // the image was replaced; the new one has a recording of its own if it has anything
+                // to say
+};
+
+// Offset 0 of the file. Words written by several threads are accessed with __atomic builtins only.
+struct Header {
+    char magic[8];
+    std::uint32_t version;
+    std::uint32_t byte_order;
+    std::uint64_t file_bytes;
+    std::uint64_t log_offset;
+    std::uint64_t log_bytes;
+    std::uint64_t rings_offset;
+    std::uint32_t ring_count;
+    std::uint32_t ring_records;
+    std::int32_t pid;
+    std::int32_t ppid;
+    std::int32_t root_pid;  // the process that prints for this run
+    std::uint32_t uid;
+    std::uint64_t start_ticks;  // field 22 of /proc/PID/stat: tells a reused pid from this process
+    std::uint64_t root_start_ticks;
+    // Two readings of both clocks turn ticks (rdtsc, cntvct_el0) into time: at opening, and at the
+    // last settled event.
+    std::uint64_t open_realtime_ns;
+    std::uint64_t open_ticks;
+    std::uint64_t last_realtime_ns;
+    std::uint64_t last_ticks;
+    std::uint64_t log_tail;  // bytes of the log handed out; may pass log_bytes when the log is full
+    std::uint64_t log_dropped;    // entries that found no room
+    std::uint64_t rings_refused;  // threads that found no ring
+    std::uint32_t end_how;        // EndHow
+    std::int32_t end_status;      // exit status, or the signal for abort
+    std::uint64_t end_realtime_ns;
+};
+
+static_assert(sizeof(Header) <= kHeaderBytes && std::is_trivially_copyable_v<Header>);
+static_assert(offsetof(Header, file_bytes) == 16 && offsetof(Header, log_tail) == 120);
+
+// Kinds of log entries. Numbers are for ever.
+enum class EntryKind : std::uint16_t {
+    process = 1,   // who this is: exe, argv, cwd; once per recording, first
+    variable = 2,  // one environment variable that matters here, as the process was started with it
+    module = 3,    // one mapped object of a snapshot, in link-map order
+    snapshot = 4,  // ends a list of modules: snapshot number, count
+    dlopen_failed = 5,     // a dlopen or dlmopen whose error the program read
+    dlsym_failed = 6,      // a symbol lookup whose error the program read
+    python_exception = 7,  // the exception that ended the interpreter
+    child_ended = 8,       // a child of this process died by a signal
+    exec = 9,              // this process replaced its image
+    given_up = 10,         // recording stopped, with the reason
+};
+
+// Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
+enum class Field : std::uint16_t {
+    // text, not terminated, any bytes
+    path = 1,  // a file
+    name = 2,  // a name as the program wrote it: dlopen's argument, a variable, a symbol
+    value = 3,
+    text = 4,      // an error text as the program saw it
+    argument = 5,  // one of argv, in order
+    working_directory = 6,
+    caller = 7,       // path of the module that called
+    python_file = 8,  // with python_line and python_function: one frame, the innermost first
+    python_function = 9,
+    type = 10,  // an exception's type
+    // unsigned 64-bit
+    python_line = 64,
+    flags = 65,          // dlopen's mode
+    caller_offset = 66,  // return address less the caller's load base
+    snapshot = 67,       // number of the module list that was true at this event
+    index = 68,
+    base = 69,       // load base
+    tls_bytes = 70,  // PT_TLS memory size
+    pid = 71,
+    status = 72,          // as wait(2) gives it
+    link_namespace = 73,  // dlmopen's namespace argument
+    certain = 74,         // 1: the shim saw breakage, not a probe (shim/intercept/dl.cpp says when)
+    device = 75,          // st_dev and st_ino of a mapped file
+    inode = 76,
+    chain = 77,  // python_exception: 0 the exception itself, 1 its cause or context, and so on
+    root = 78,   // 1: of the shim's own object
+};
+
+// An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last
+// (release): 0 while the entry is being written, kCommitted ^ bytes once it is whole.
+struct EntryHead {
+    std::uint32_t commit;
+    std::uint32_t bytes;  // of the whole entry, a multiple of 8
+    std::uint16_t kind;
+    std::uint16_t reserved;
+    std::uint32_t tid;
+    std::uint64_t realtime_ns;
+};
+
+inline constexpr std::uint32_t kCommitted = 0xC0DA0001;
+static_assert(sizeof(EntryHead) == 24 && offsetof(EntryHead, realtime_ns) == 16);
+
+struct FieldHead {
+    std::uint16_t field;
+    std::uint16_t reserved;
+    std::uint32_t bytes;  // of the value, unpadded
+};
+
+static_assert(sizeof(FieldHead) == 8);
+
+// A ring: this head, then ring_records records. The newest records survive.
+struct RingHead {
+    std::uint32_t tid;  // 0: free
+    std::uint32_t reserved;
+    std::uint64_t next;  // records ever appended
+    std::uint64_t unused[6];
+};
+
+static_assert(sizeof(RingHead) == 64);
+
+// A hot event. `commit` is 0 while the record is being written and 1 + the low 31 bits of its
+// number once whole.
+struct HotRecord {
+    std::uint32_t commit;
+    std::uint16_t kind;
+    std::uint16_t flags;
+    std::uint64_t ticks;
+    std::uint64_t words[6];
+};
+
+static_assert(sizeof(HotRecord) == 64 && offsetof(HotRecord, ticks) == 8);
+
+}  // namespace cudiag

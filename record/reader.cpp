@@ -1,0 +1,252 @@
+#include "record/reader.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace cudiag {
+namespace {
+
+template <class T>
+bool load(std::span<const std::byte> bytes, std::uint64_t offset, T& to) {
+    if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) {
+        return false;
+    }
+    std::memcpy(&to, bytes.data() + offset, sizeof(T));
+    return true;
+}
+
+std::string check_header(const Header& header, std::size_t size) {
+    if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
+        return "not a cudiag recording";
+    }
+    if (header.byte_order != kByteOrder) {
+        return "written by a machine of another byte order";
+    }
+    if (header.version > kFormatVersion) {
+        return "format " + std::to_string(header.version) + " is newer than this cudiag reads (" +
+               std::to_string(kFormatVersion) + ")";
+    }
+    if (header.log_offset < kHeaderBytes || header.log_offset > size) {
+        return "its log begins outside the file";
+    }
+    return {};
+}
+
+std::vector<FieldRead> read_fields(std::span<const std::byte> bytes, bool& whole) {
+    std::vector<FieldRead> fields;
+    std::uint64_t at = 0;
+    FieldHead head{};
+    whole = true;
+    while (at < bytes.size()) {
+        if (!load(bytes, at, head) || head.bytes > bytes.size() - at - sizeof head) {
+            whole = false;
+            break;
+        }
+        at += sizeof head;
+        FieldRead field;
+        field.field = static_cast<Field>(head.field);
+        field.text.assign(reinterpret_cast<const char*>(bytes.data() + at), head.bytes);
+        if (head.bytes == sizeof field.number) {
+            std::memcpy(&field.number, field.text.data(), sizeof field.number);
+        }
+        fields.push_back(std::move(field));
+        at += (std::uint64_t{head.bytes} + 7) & ~std::uint64_t{7};
+    }
+    return fields;
+}
+
+bool believable(const EntryHead& head, std::uint64_t room) {
+    return head.bytes >= sizeof(EntryHead) && head.bytes % 8 == 0 && head.bytes <= room;
+}
+
+void read_log(std::span<const std::byte> log, Recording& recording) {
+    const std::uint64_t end = std::min<std::uint64_t>(recording.header.log_tail, log.size());
+    std::uint64_t at = 0;
+    EntryHead head{};
+    while (end - at >= sizeof head && load(log, at, head)) {
+        const bool committed = head.commit == (kCommitted ^ head.bytes);
+        if (head.bytes == 0 && recording.lost.dropped_entries > 0) {
+            return;  // the entry that found no room: counted by the writer
+        }
+        if (!believable(head, end - at)) {
+            // Cut off, or reserved and never begun: where the next entry would start is not known.
+            ++recording.lost.torn_entries;
+            return;
+        }
+        if (!committed) {
+            ++recording.lost.torn_entries;
+        } else {
+            EntryRead entry;
+            entry.kind = static_cast<EntryKind>(head.kind);
+            entry.tid = head.tid;
+            entry.realtime_ns = head.realtime_ns;
+            bool whole = true;
+            entry.fields =
+                read_fields(log.subspan(at + sizeof head, head.bytes - sizeof head), whole);
+            if (whole) {
+                recording.entries.push_back(std::move(entry));
+            } else {
+                ++recording.lost.torn_entries;
+            }
+        }
+        at += head.bytes;
+    }
+}
+
+// By the header's two clock pairs; where they give no rate, the opening time.
+std::uint64_t time_of(const Header& header, std::uint64_t ticks) {
+    const std::uint64_t span = header.last_ticks - header.open_ticks;
+    if (header.last_ticks <= header.open_ticks ||
+        header.last_realtime_ns <= header.open_realtime_ns) {
+        return header.open_realtime_ns;
+    }
+    const double rate = static_cast<double>(header.last_realtime_ns - header.open_realtime_ns) /
+                        static_cast<double>(span);
+    const auto since = static_cast<std::int64_t>(ticks - header.open_ticks);
+    const double offset = static_cast<double>(since) * rate;
+    constexpr double kYear = 3.2e16;
+    if (offset < -kYear || offset > kYear) {
+        return header.open_realtime_ns;
+    }
+    return header.open_realtime_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset));
+}
+
+void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recording& recording) {
+    RingHead ring{};
+    if (!load(bytes, 0, ring) || ring.tid == 0) {
+        return;
+    }
+    const std::uint64_t kept = std::min<std::uint64_t>(ring.next, records);
+    recording.lost.overwritten += ring.next - kept;
+    for (std::uint64_t i = 0; i < kept; ++i) {
+        const std::uint64_t number = ring.next - kept + i;
+        HotRecord record{};
+        if (!load(bytes, sizeof ring + number % records * sizeof record, record) ||
+            record.commit != static_cast<std::uint32_t>(number & 0x7fffffffU) + 1) {
+            ++recording.lost.torn_records;
+            continue;
+        }
+        HotRead hot;
+        hot.tid = ring.tid;
+        hot.kind = record.kind;
+        hot.flags = record.flags;
+        hot.realtime_ns = time_of(recording.header, record.ticks);
+        std::copy(std::begin(record.words), std::end(record.words), std::begin(hot.words));
+        recording.hot.push_back(hot);
+    }
+}
+
+void read_rings(std::span<const std::byte> bytes, Recording& recording) {
+    const Header& header = recording.header;
+    const std::uint64_t ring_bytes =
+        sizeof(RingHead) + std::uint64_t{header.ring_records} * sizeof(HotRecord);
+    for (std::uint32_t i = 0; i < header.ring_count && header.ring_records > 0; ++i) {
+        if (header.rings_offset > bytes.size() ||
+            (bytes.size() - header.rings_offset) / ring_bytes <= i) {
+            recording.lost.damage = "the file ends inside its rings";
+            break;
+        }
+        read_ring(bytes.subspan(header.rings_offset + i * ring_bytes, ring_bytes),
+                  header.ring_records, recording);
+    }
+    std::stable_sort(
+        recording.hot.begin(), recording.hot.end(),
+        [](const HotRead& a, const HotRead& b) { return a.realtime_ns < b.realtime_ns; });
+}
+
+}  // namespace
+
+std::string_view EntryRead::text(Field field) const {
+    for (const FieldRead& candidate : fields) {
+        if (candidate.field == field) {
+            return candidate.text;
+        }
+    }
+    return {};
+}
+
+std::optional<std::uint64_t> EntryRead::number(Field field) const {
+    for (const FieldRead& candidate : fields) {
+        if (candidate.field == field && candidate.text.size() == sizeof candidate.number) {
+            return candidate.number;
+        }
+    }
+    return std::nullopt;
+}
+
+ReadResult parse_recording(std::span<const std::byte> bytes) {
+    ReadResult result;
+    Header header{};
+    if (!load(bytes, 0, header)) {
+        result.error.why =
+            bytes.empty() ? "the file is empty" : "not a cudiag recording: too short";
+        return result;
+    }
+    result.error.why = check_header(header, bytes.size());
+    if (!result.error.why.empty()) {
+        return result;
+    }
+    Recording recording;
+    recording.header = header;
+    recording.lost.dropped_entries = header.log_dropped;
+    recording.lost.refused_threads = header.rings_refused;
+    if (header.file_bytes > bytes.size()) {
+        recording.lost.damage = "the file is cut at " + std::to_string(bytes.size()) + " of " +
+                                std::to_string(header.file_bytes) + " bytes";
+    }
+    const std::uint64_t log_bytes =
+        std::min<std::uint64_t>(header.log_bytes, bytes.size() - header.log_offset);
+    read_log(bytes.subspan(header.log_offset, log_bytes), recording);
+    read_rings(bytes, recording);
+    result.recording = std::move(recording);
+    return result;
+}
+
+ReadResult read_recording(const std::string& path) {
+    ReadResult result;
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+    struct stat status {};
+
+    if (file < 0 || fstat(file, &status) != 0) {
+        result.error.why = std::strerror(errno);
+        if (file >= 0) {
+            (void)close(file);
+        }
+        return result;
+    }
+    if (!S_ISREG(status.st_mode)) {
+        (void)close(file);
+        result.error.why = "not a file";
+        return result;
+    }
+    // Read, not mapped: the file may be truncated by somebody while we look.
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    std::size_t have = 0;
+    while (have < bytes.size()) {
+        const ssize_t got = read(file, bytes.data() + have, bytes.size() - have);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            break;
+        }
+        have += static_cast<std::size_t>(got);
+    }
+    (void)close(file);
+    bytes.resize(have);
+    result = parse_recording(bytes);
+    if (result.recording) {
+        result.recording->path = path;
+    }
+    return result;
+}
+
+}  // namespace cudiag

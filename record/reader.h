@@ -1,0 +1,76 @@
+// Any bytes -> events, and what was lost. Never trusts a length; never throws on bad input, reports
+// it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/format.h"
+
+namespace cudiag {
+
+struct FieldRead {
+    Field field;
+    std::string text;          // the raw bytes; for numbers too
+    std::uint64_t number = 0;  // when the field is 8 bytes long
+};
+
+struct EntryRead {
+    EntryKind kind;
+    std::uint32_t tid = 0;
+    std::uint64_t realtime_ns = 0;
+    std::vector<FieldRead> fields;
+
+    std::string_view text(Field field) const;                // first such field, or ""
+    std::optional<std::uint64_t> number(Field field) const;  // first such field
+};
+
+struct HotRead {
+    std::uint32_t tid = 0;
+    std::uint16_t kind = 0, flags = 0;
+    std::uint64_t realtime_ns = 0;  // by the clock pairs
+    std::uint64_t words[6] = {};
+};
+
+// What a reader could not get, so that nobody mistakes a part for the whole.
+struct Losses {
+    std::uint64_t torn_entries = 0;     // begun, never committed
+    std::uint64_t dropped_entries = 0;  // the writer found no room
+    std::uint64_t overwritten = 0;      // hot records pushed out by newer ones
+    std::uint64_t torn_records = 0;
+    std::uint64_t refused_threads = 0;
+    std::string damage;  // what is wrong with the file itself, "" if nothing
+
+    bool any() const {
+        return torn_entries + dropped_entries + torn_records + refused_threads > 0 ||
+               !damage.empty();
+    }
+};
+
+struct Recording {
+    std::string path;
+    Header header{};  // validated copy
+    std::vector<EntryRead> entries;
+    std::vector<HotRead> hot;  // by time
+    Losses lost;
+};
+
+struct ReadError {
+    std::string why;  // "not a cudiag recording", "format 7 is newer than this cudiag reads (1)", …
+};
+
+// Either a recording (perhaps with losses) or the reason why there is none.
+struct ReadResult {
+    std::optional<Recording> recording;
+    ReadError error;
+};
+
+ReadResult parse_recording(std::span<const std::byte> bytes);
+ReadResult read_recording(const std::string& path);
+
+}  // namespace cudiag

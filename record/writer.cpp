@@ -1,0 +1,252 @@
+#include "record/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace cudiag {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t page_rounded(std::uint64_t bytes) {
+    return (bytes + kPage - 1) / kPage * kPage;
+}
+
+std::uint32_t padded(std::uint32_t bytes) {
+    return (bytes + 7U) & ~7U;
+}
+
+class KeepErrno {
+  public:
+    KeepErrno() : kept_{errno} {}
+
+    ~KeepErrno() { errno = kept_; }
+
+    KeepErrno(const KeepErrno&) = delete;
+    KeepErrno& operator=(const KeepErrno&) = delete;
+
+  private:
+    int kept_;
+};
+
+std::uint64_t ring_bytes(std::uint32_t records) {
+    return sizeof(RingHead) + std::uint64_t{records} * sizeof(HotRecord);
+}
+
+// Growing a file past RLIMIT_FSIZE raises SIGXFSZ, which would end the host.
+bool over_file_limit(std::uint64_t bytes) {
+    struct rlimit limit {};
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+           limit.rlim_cur < bytes;
+}
+
+OpenResult result_of(int error) {
+    switch (error) {
+        case EEXIST:
+            return OpenResult::exists;
+        case ENOSPC:
+        case EDQUOT:
+            return OpenResult::no_space;
+        case EFBIG:
+            return OpenResult::over_limit;
+        case EACCES:
+        case EPERM:
+        case EROFS:
+            return OpenResult::no_permission;
+        default:
+            return OpenResult::failed;
+    }
+}
+
+}  // namespace
+
+std::uint64_t read_ticks() {
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t ticks;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+    return ticks;
+#else
+#error "no tick counter for this architecture"
+#endif
+}
+
+std::uint64_t realtime_ns() {
+    struct timespec now {};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000U +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+FieldValue FieldValue::of(Field field, const void* bytes, std::size_t size) {
+    return {field, bytes, static_cast<std::uint32_t>(size), 0};
+}
+
+FieldValue FieldValue::of(Field field, const char* text) {
+    return of(field, text == nullptr ? "" : text, text == nullptr ? 0 : strlen(text));
+}
+
+FieldValue FieldValue::of(Field field, std::uint64_t number) {
+    return {field, nullptr, sizeof number, number};
+}
+
+OpenResult Writer::open(int directory, const char* name, const Capacity& capacity,
+                        const Identity& identity, int* error) {
+    const KeepErrno keep;
+    *error = 0;
+    const std::uint64_t log_bytes = page_rounded(capacity.log_bytes);
+    const std::uint64_t rings_offset = kHeaderBytes + log_bytes;
+    const std::uint64_t bytes =
+        page_rounded(rings_offset + capacity.ring_count * ring_bytes(capacity.ring_records));
+    if (over_file_limit(bytes)) {
+        *error = EFBIG;
+        return OpenResult::over_limit;
+    }
+    const int file =
+        openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) {
+        *error = errno;
+        return result_of(*error);
+    }
+    // Blocks first: a store into a hole of a full file system is a SIGBUS.
+    void* map = MAP_FAILED;
+    *error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    if (*error == 0) {
+        map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (map == MAP_FAILED) {
+            *error = errno;
+        }
+    }
+    (void)close(file);
+    if (map == MAP_FAILED) {
+        (void)unlinkat(directory, name, 0);
+        return result_of(*error);
+    }
+    auto* header = static_cast<Header*>(map);
+    header->version = kFormatVersion;
+    header->byte_order = kByteOrder;
+    header->file_bytes = bytes;
+    header->log_offset = kHeaderBytes;
+    header->log_bytes = log_bytes;
+    header->rings_offset = rings_offset;
+    header->ring_count = capacity.ring_count;
+    header->ring_records = capacity.ring_records;
+    header->pid = identity.pid;
+    header->ppid = identity.ppid;
+    header->root_pid = identity.root_pid;
+    header->uid = static_cast<std::uint32_t>(geteuid());
+    header->start_ticks = identity.start_ticks;
+    header->root_start_ticks = identity.root_start_ticks;
+    header->open_realtime_ns = realtime_ns();
+    header->open_ticks = read_ticks();
+    header->last_realtime_ns = header->open_realtime_ns;
+    header->last_ticks = header->open_ticks;
+    ring_records_ = capacity.ring_records;
+    // The magic last: a reader never takes a half-made header for a recording.
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(header->magic, kMagic, sizeof kMagic);
+    header_ = header;
+    return OpenResult::ok;
+}
+
+bool Writer::append(EntryKind kind, const FieldValue* fields, std::size_t count) {
+    if (header_ == nullptr) {
+        return false;
+    }
+    const KeepErrno keep;
+    std::uint64_t size = sizeof(EntryHead);
+    for (std::size_t i = 0; i < count; ++i) {
+        size += sizeof(FieldHead) + padded(fields[i].size);
+    }
+    const std::uint64_t at = __atomic_fetch_add(&header_->log_tail, size, __ATOMIC_RELAXED);
+    if (at + size > header_->log_bytes) {
+        // The tail stays beyond the end: nothing later may land behind a hole of unknown length.
+        __atomic_fetch_add(&header_->log_dropped, 1, __ATOMIC_RELAXED);
+        return false;
+    }
+    char* entry = reinterpret_cast<char*>(header_) + header_->log_offset + at;
+    EntryHead head{};
+    head.bytes = static_cast<std::uint32_t>(size);
+    head.kind = static_cast<std::uint16_t>(kind);
+    head.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    head.realtime_ns = realtime_ns();
+    memcpy(entry, &head, sizeof head);
+    char* to = entry + sizeof head;
+    for (std::size_t i = 0; i < count; ++i) {
+        const FieldHead field{static_cast<std::uint16_t>(fields[i].field), 0, fields[i].size};
+        memcpy(to, &field, sizeof field);
+        to += sizeof field;
+        const void* bytes = fields[i].bytes == nullptr ? &fields[i].number : fields[i].bytes;
+        memcpy(to, bytes, fields[i].size);
+        to += padded(fields[i].size);
+    }
+    // The length word stands before the commit, so that a reader can step over an entry that was
+    // never finished.
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry), kCommitted ^ head.bytes,
+                     __ATOMIC_RELEASE);
+    header_->last_ticks = read_ticks();
+    header_->last_realtime_ns = head.realtime_ns;
+    return true;
+}
+
+RingHead* Writer::claim_ring() {
+    if (header_ == nullptr) {
+        return nullptr;
+    }
+    const KeepErrno keep;
+    const auto tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    char* rings = reinterpret_cast<char*>(header_) + header_->rings_offset;
+    for (std::uint32_t i = 0; i < header_->ring_count; ++i) {
+        auto* ring = reinterpret_cast<RingHead*>(rings + i * ring_bytes(ring_records_));
+        std::uint32_t nobody = 0;
+        if (__atomic_compare_exchange_n(&ring->tid, &nobody, tid, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED)) {
+            return ring;
+        }
+    }
+    __atomic_fetch_add(&header_->rings_refused, 1, __ATOMIC_RELAXED);
+    return nullptr;
+}
+
+void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
+                        const std::uint64_t (&words)[6]) {
+    const std::uint64_t number = ring->next;
+    auto* record = reinterpret_cast<HotRecord*>(ring + 1) + number % ring_records_;
+    __atomic_store_n(&record->commit, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    record->kind = kind;
+    record->flags = flags;
+    record->ticks = read_ticks();
+    for (std::size_t i = 0; i < 6; ++i) {
+        record->words[i] = words[i];
+    }
+    __atomic_store_n(&record->commit, static_cast<std::uint32_t>(number & 0x7fffffffU) + 1,
+                     __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->next, number + 1, __ATOMIC_RELEASE);
+}
+
+void Writer::mark_end(EndHow how, int status) {
+    if (header_ == nullptr) {
+        return;
+    }
+    const KeepErrno keep;
+    const auto known = static_cast<EndHow>(__atomic_load_n(&header_->end_how, __ATOMIC_ACQUIRE));
+    // exec may fail and abort may be caught: what comes after them is the truth.
+    if (known != EndHow::none && known != EndHow::exec && known != EndHow::abort) {
+        return;
+    }
+    header_->end_status = status;
+    header_->end_realtime_ns = realtime_ns();
+    __atomic_store_n(&header_->end_how, static_cast<std::uint32_t>(how), __ATOMIC_RELEASE);
+}
+
+}  // namespace cudiag

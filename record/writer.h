@@ -1,0 +1,75 @@
+// Writes a recording from inside the victim: no allocation, no lock, no errno change; append and
+// append_hot are async-signal-safe once the recording is open. libc only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "record/format.h"
+
+namespace cudiag {
+
+// One field of an entry to be. Text points to the caller's bytes, which are copied by append.
+struct FieldValue {
+    Field field;
+    const void* bytes;
+    std::uint32_t size;
+    std::uint64_t number;  // used when bytes is nullptr
+
+    static FieldValue of(Field field, const void* bytes, std::size_t size);
+    static FieldValue of(Field field, const char* text);  // nullptr counts as ""
+    static FieldValue of(Field field, std::uint64_t number);
+};
+
+// Sizes of a recording; all of it is allocated before use.
+struct Capacity {
+    std::uint64_t log_bytes = std::uint64_t{1} << 20;
+    std::uint32_t ring_count = 0;
+    std::uint32_t ring_records = 4096;
+};
+
+struct Identity {
+    std::int32_t pid, ppid, root_pid;
+    std::uint64_t start_ticks, root_start_ticks;
+};
+
+enum class OpenResult : std::uint8_t { ok, no_space, over_limit, exists, no_permission, failed };
+
+class Writer {
+  public:
+    // Creates `name` in the directory open as `directory` (O_EXCL, O_NOFOLLOW, mode 0600),
+    // allocates every block (posix_fallocate, after a look at RLIMIT_FSIZE), maps it and closes the
+    // descriptor. On failure nothing is left behind and *error holds errno.
+    OpenResult open(int directory, const char* name, const Capacity& capacity,
+                    const Identity& identity, int* error);
+
+    // Appends one entry; false (and a count in the header) when it does not fit. Thread- and
+    // signal-safe.
+    bool append(EntryKind kind, const FieldValue* fields, std::size_t count);
+
+    // Claims a ring for the calling thread, or nullptr. The ring is the caller's until the process
+    // ends.
+    RingHead* claim_ring();
+
+    // Appends a hot record to a ring owned by the calling thread.
+    void append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
+                    const std::uint64_t (&words)[6]);
+
+    // Notes how the process ends; the first call wins unless it was `exec` or `abort`.
+    void mark_end(EndHow how, int status);
+
+    bool is_open() const { return header_ != nullptr; }
+
+    // Forgets the mapping without unmapping it: what a fork child does with its parent's.
+    void forget() { header_ = nullptr; }
+
+  private:
+    Header* header_ = nullptr;
+    std::uint32_t ring_records_ = 0;
+};
+
+// rdtsc or cntvct_el0: cheap, monotonic per machine, turned into time by the header's clock pairs.
+std::uint64_t read_ticks();
+std::uint64_t realtime_ns();
+
+}  // namespace cudiag
