@@ -1,0 +1,17 @@
+# The link rules of a guest: libcudiag.so needs libc alone, exports what it interposes and nothing else, takes a few words of
+# thread-local storage laid out at start, and binds lazily (a symbol that a foreign libc lacks must not end the program).
+file(GLOB CUDIAG_SHIM_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shim/*.cpp ${PROJECT_SOURCE_DIR}/shim/intercept/*.cpp
+  ${PROJECT_SOURCE_DIR}/shim/intercept/*.S)
+add_library(cudiag_shim SHARED ${CUDIAG_SHIM_SOURCES} ${PROJECT_SOURCE_DIR}/record/writer.cpp)
+target_include_directories(cudiag_shim PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(cudiag_shim PRIVATE cudiag_warnings)
+target_compile_options(cudiag_shim PRIVATE -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
+  -fasynchronous-unwind-tables -U_FORTIFY_SOURCE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>)
+set(CUDIAG_EXPORTS ${PROJECT_SOURCE_DIR}/shim/exports.map)
+# Linked by the C driver: the C++ one would add libstdc++ and libgcc_s.
+set_target_properties(cudiag_shim PROPERTIES OUTPUT_NAME cudiag LINKER_LANGUAGE C
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin LINK_DEPENDS ${CUDIAG_EXPORTS})
+target_link_options(cudiag_shim PRIVATE -Wl,--version-script=${CUDIAG_EXPORTS} -Wl,-z,defs -Wl,-z,lazy -Wl,--as-needed
+  -Wl,--hash-style=gnu -Wl,-O1 -nostartfiles)
+install(TARGETS cudiag_shim LIBRARY DESTINATION lib)

@@ -1,0 +1,15 @@
+// Starts the command that explains, outside the program: clean environment, none of its
+// descriptors, no SIGCHLD.
+#pragma once
+
+namespace cudiag {
+
+// Starts the explanation and waits for it, at most 10 s. For the end of the root process.
+void explain_at_exit();
+
+// Starts the explanation of certain breakage in a process that may live on; once, in the root only,
+// not waited for. The command itself waits and says nothing if the process ends soon: then it is
+// told about at the end.
+void explain_early();
+
+}  // namespace cudiag

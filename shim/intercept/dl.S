@@ -1,0 +1,183 @@
+// dlopen and dlmopen: note the call, then *jump* to the real function, so that glibc sees the true caller. A wrapper in C would
+// make the shim the caller, and the caller's DT_RPATH, DT_RUNPATH, $ORIGIN and namespace would be lost.
+// The exec functions jump too: the l-forms take a variable argument list, which only a jump hands on untouched.
+//
+// Each entry calls a note function with the arguments, the return address and the stack pointer at entry; it returns the
+// address to jump to (never null). All argument registers are kept.
+
+#if defined(__x86_64__)
+
+// CET-enabled loaders want to see that every object allows it; .note.gnu.property is added by the assembler (-fcf-protection).
+.macro ENTRY name
+    .globl \name
+    .type \name, @function
+    .p2align 4
+\name:
+    .cfi_startproc
+    endbr64
+.endm
+
+.macro LEAVE name
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+
+    .text
+// void* dlopen(const char* file, int mode)
+ENTRY dlopen
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    movq 24(%rsp), %rdx
+    leaq 24(%rsp), %rcx
+    call cudiag_enter_dlopen
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
+LEAVE dlopen
+
+// void* dlmopen(Lmid_t namespace, const char* file, int mode)
+ENTRY dlmopen
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    movq 24(%rsp), %rcx
+    leaq 24(%rsp), %r8
+    call cudiag_enter_dlmopen
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
+LEAVE dlmopen
+
+// int exec*(…): six argument registers, and %al for the variable ones.
+.macro EXEC name
+ENTRY \name
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    call cudiag_enter_\name
+    movq %rax, %r11
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %r9
+    .cfi_adjust_cfa_offset -8
+    popq %r8
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%r11
+LEAVE \name
+.endm
+
+#elif defined(__aarch64__)
+
+.macro ENTRY name
+    .globl \name
+    .type \name, %function
+    .p2align 4
+\name:
+    .cfi_startproc
+    hint #34    // bti c
+.endm
+
+.macro LEAVE name
+    .cfi_endproc
+    .size \name, . - \name
+.endm
+
+.macro SAVE_ARGUMENTS
+    stp x29, x30, [sp, #-80]!
+    .cfi_adjust_cfa_offset 80
+    .cfi_rel_offset x29, 0
+    .cfi_rel_offset x30, 8
+    mov x29, sp
+    stp x0, x1, [sp, #16]
+    stp x2, x3, [sp, #32]
+    stp x4, x5, [sp, #48]
+    stp x6, x7, [sp, #64]
+.endm
+
+// x17 is a call-clobbered scratch register, and the one through which an indirect jump may enter a `bti c`.
+.macro RESTORE_AND_JUMP
+    mov x17, x0
+    ldp x0, x1, [sp, #16]
+    ldp x2, x3, [sp, #32]
+    ldp x4, x5, [sp, #48]
+    ldp x6, x7, [sp, #64]
+    ldp x29, x30, [sp], #80
+    .cfi_adjust_cfa_offset -80
+    .cfi_restore x29
+    .cfi_restore x30
+    br x17
+.endm
+
+    .text
+ENTRY dlopen
+    SAVE_ARGUMENTS
+    mov x2, x30
+    add x3, sp, #80
+    bl cudiag_enter_dlopen
+    RESTORE_AND_JUMP
+LEAVE dlopen
+
+ENTRY dlmopen
+    SAVE_ARGUMENTS
+    mov x3, x30
+    add x4, sp, #80
+    bl cudiag_enter_dlmopen
+    RESTORE_AND_JUMP
+LEAVE dlmopen
+
+.macro EXEC name
+ENTRY \name
+    SAVE_ARGUMENTS
+    bl cudiag_enter_\name
+    RESTORE_AND_JUMP
+LEAVE \name
+.endm
+
+#else
+#error "no entries for this architecture"
+#endif
+
+EXEC execve
+EXEC execv
+EXEC execvp
+EXEC execvpe
+EXEC execl
+EXEC execlp
+EXEC execle
+EXEC fexecve
+
+    .section .note.GNU-stack, "", %progbits

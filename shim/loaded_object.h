@@ -1,0 +1,26 @@
+// What can be read of a loaded object from its own memory. For use inside dl_iterate_phdr's
+// callback, or on objects that stay loaded. Async-signal-safe: reads only.
+#pragma once
+
+#include <link.h>
+#include <stdint.h>
+
+namespace cudiag {
+
+// Is this the object that holds the shim?
+bool holds_this_code(const struct dl_phdr_info& info);
+
+// Does the object's mapping hold this address?
+bool holds_address(const struct dl_phdr_info& info, uintptr_t address);
+
+// Address of an exported function of that name (the default version), or nullptr. By DT_GNU_HASH,
+// else DT_HASH (musl).
+void* exported_address(const struct dl_phdr_info& info, const char* name);
+
+// DT_SONAME, or nullptr.
+const char* soname_of(const struct dl_phdr_info& info);
+
+// Memory size of PT_TLS, 0 if there is none.
+uint64_t tls_bytes_of(const struct dl_phdr_info& info);
+
+}  // namespace cudiag

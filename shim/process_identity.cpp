@@ -1,0 +1,228 @@
+#include "shim/process_identity.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "shim/text.h"
+
+namespace cudiag {
+namespace {
+
+// Programs whose own failure nobody asks about: they start another one and wait, or become it.
+constexpr const char* kLaunchers[] = {"sh",
+                                      "bash",
+                                      "dash",
+                                      "zsh",
+                                      "ksh",
+                                      "mksh",
+                                      "fish",
+                                      "tcsh",
+                                      "csh",
+                                      "busybox",
+                                      "env",
+                                      "sudo",
+                                      "doas",
+                                      "su",
+                                      "runuser",
+                                      "setpriv",
+                                      "chroot",
+                                      "unshare",
+                                      "nsenter",
+                                      "timeout",
+                                      "nohup",
+                                      "nice",
+                                      "ionice",
+                                      "chrt",
+                                      "taskset",
+                                      "setsid",
+                                      "stdbuf",
+                                      "numactl",
+                                      "xargs",
+                                      "time",
+                                      "script",
+                                      "flock",
+                                      "srun",
+                                      "mpirun",
+                                      "mpiexec",
+                                      "orterun",
+                                      "tini",
+                                      "dumb-init",
+                                      "catatonit",
+                                      "s6-supervise",
+                                      "start-stop-daemon",
+                                      "systemd-run",
+                                      "qemu-aarch64",
+                                      "make",
+                                      "ld-linux-x86-64.so.2",
+                                      "ld-linux-aarch64.so.1"};
+
+// Not strtoull: built against glibc 2.38 or newer it would bind to a symbol that older systems
+// lack.
+uint64_t number_at(const char* text) {
+    uint64_t number = 0;
+    for (; *text >= '0' && *text <= '9'; ++text) {
+        number = number * 10 + static_cast<uint64_t>(*text - '0');
+    }
+    return number;
+}
+
+struct Stat {
+    char command[64];
+    int32_t ppid;
+    uint64_t start_ticks;
+};
+
+// /proc/PID/stat: pid (comm) state ppid … starttime is field 22; comm may hold anything, so count
+// from the last ')'.
+bool read_stat(int32_t pid, Stat* stat) {
+    char path[48];
+    Text text{path, sizeof path};
+    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/stat");
+    char line[1024];
+    if (read_file(path, line, sizeof line) <= 0) {
+        return false;
+    }
+    const char* open = strchr(line, '(');
+    char* close = strrchr(line, ')');
+    if (open == nullptr || close == nullptr || close < open) {
+        return false;
+    }
+    const size_t length = static_cast<size_t>(close - open - 1);
+    const size_t kept = length < sizeof stat->command - 1 ? length : sizeof stat->command - 1;
+    memcpy(stat->command, open + 1, kept);
+    stat->command[kept] = '\0';
+    const char* at = close + 1;
+    for (int field = 3; field <= 22; ++field) {
+        while (*at == ' ') {
+            ++at;
+        }
+        if (*at == '\0') {
+            return false;
+        }
+        if (field == 4) {
+            stat->ppid = static_cast<int32_t>(number_at(at));
+        } else if (field == 22) {
+            stat->start_ticks = number_at(at);
+        }
+        while (*at != ' ' && *at != '\0') {
+            ++at;
+        }
+    }
+    return true;
+}
+
+// Was the process started with the shim in LD_PRELOAD? Its environment is read in pieces: it may be
+// long.
+bool runs_under_shim(int32_t pid) {
+    char path[48];
+    Text text{path, sizeof path};
+    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/environ");
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    constexpr const char kVariable[] = "LD_PRELOAD=";
+    constexpr const char kShim[] = "libcudiag.so";
+    char buffer[4096];
+    size_t matched_variable =
+        0;  // bytes of "LD_PRELOAD=" matched at the beginning of the current string
+    size_t matched_shim = 0;
+    bool at_begin = true;
+    bool in_value = false;
+    bool found = false;
+    for (long got = 1; got > 0 && !found;) {
+        got = read(file, buffer, sizeof buffer);
+        for (long i = 0; i < got && !found; ++i) {
+            const char c = buffer[i];
+            if (c == '\0') {
+                at_begin = true;
+                in_value = false;
+                matched_variable = matched_shim = 0;
+            } else if (in_value) {
+                matched_shim =
+                    c == kShim[matched_shim] ? matched_shim + 1 : (c == kShim[0] ? 1 : 0);
+                found = kShim[matched_shim] == '\0';
+            } else if (at_begin) {
+                at_begin = c == kVariable[matched_variable];
+                matched_variable += at_begin ? 1 : 0;
+                in_value = at_begin && kVariable[matched_variable] == '\0';
+            }
+        }
+    }
+    (void)close(file);
+    return found;
+}
+
+bool launches_others(int32_t pid, const char* command) {
+    char path[48];
+    Text text{path, sizeof path};
+    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/exe");
+    char exe[512];
+    const long length = readlink(path, exe, sizeof exe - 1);
+    if (length <= 0) {
+        return is_launcher(command);  // comm is cut at 15 bytes, and still tells a shell
+    }
+    exe[length] = '\0';
+    const char* slash = strrchr(exe, '/');
+    return is_launcher(slash == nullptr ? exe : slash + 1);
+}
+
+}  // namespace
+
+long read_file(const char* path, char* to, size_t size) {
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return -1;
+    }
+    size_t have = 0;
+    while (have < size - 1) {
+        const long got = read(file, to + have, size - 1 - have);
+        if (got <= 0) {
+            break;
+        }
+        have += static_cast<size_t>(got);
+    }
+    (void)close(file);
+    to[have] = '\0';
+    return static_cast<long>(have);
+}
+
+bool is_launcher(const char* base_name) {
+    for (const char* launcher : kLaunchers) {
+        if (strcmp(base_name, launcher) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+ProcessIdentity identify_process() {
+    ProcessIdentity identity{};
+    Stat stat{};
+    identity.pid = static_cast<int32_t>(getpid());
+    if (!read_stat(identity.pid, &stat)) {
+        identity.root_pid = identity.pid;
+        return identity;
+    }
+    identity.ppid = stat.ppid;
+    identity.start_ticks = stat.start_ticks;
+    identity.root_pid = identity.pid;
+    identity.root_start_ticks = stat.start_ticks;
+    // Generations are few; the bound is for a /proc that lies.
+    int32_t ancestor = stat.ppid;
+    for (int generation = 0; generation < 64 && ancestor > 1 && runs_under_shim(ancestor);
+         ++generation) {
+        if (!read_stat(ancestor, &stat)) {
+            break;
+        }
+        if (!launches_others(ancestor, stat.command)) {
+            identity.root_pid = ancestor;
+            identity.root_start_ticks = stat.start_ticks;
+        }
+        ancestor = stat.ppid;
+    }
+    return identity;
+}
+
+}  // namespace cudiag
