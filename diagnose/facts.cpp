@@ -1,0 +1,200 @@
+#include "diagnose/facts.h"
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "diagnose/proc.h"
+
+namespace cudiag {
+namespace {
+
+namespace fs = std::filesystem;
+
+void read_frame(std::vector<PythonFrame>& frames, const FieldRead& field) {
+    // The shim writes file, line, function for each frame, in this order: a file begins a frame.
+    if (field.field == Field::python_file) {
+        frames.push_back({field.text, 0, {}});
+    } else if (!frames.empty() && field.field == Field::python_line) {
+        frames.back().line = field.number;
+    } else if (!frames.empty() && field.field == Field::python_function) {
+        frames.back().function = field.text;
+    }
+}
+
+std::vector<PythonFrame> frames_of(const EntryRead& entry) {
+    std::vector<PythonFrame> frames;
+    for (const FieldRead& field : entry.fields) {
+        read_frame(frames, field);
+    }
+    return frames;
+}
+
+LoadFailure failure_of(const EntryRead& entry) {
+    return {.time_ns = entry.realtime_ns,
+            .tid = static_cast<std::int32_t>(entry.tid),
+            .is_lookup = entry.kind == EntryKind::dlsym_failed,
+            .breakage = entry.number(Field::certain).value_or(0) == 1,
+            .asked = std::string{entry.text(Field::name)},
+            .flags = entry.number(Field::flags).value_or(0),
+            .error = std::string{entry.text(Field::text)},
+            .caller = std::string{entry.text(Field::caller)},
+            .caller_offset = entry.number(Field::caller_offset).value_or(0),
+            .python = frames_of(entry),
+            .snapshot = entry.number(Field::snapshot).value_or(0)};
+}
+
+Module module_of(const EntryRead& entry) {
+    return {.path = std::string{entry.text(Field::path)},
+            .base = entry.number(Field::base).value_or(0),
+            .tls_bytes = entry.number(Field::tls_bytes).value_or(0),
+            .device = entry.number(Field::device).value_or(0),
+            .inode = entry.number(Field::inode).value_or(0),
+            .shim = entry.number(Field::root).value_or(0) == 1};
+}
+
+void note_process(Process& process, const EntryRead& entry) {
+    process.exe = entry.text(Field::path);
+    process.cwd = entry.text(Field::working_directory);
+    for (const FieldRead& field : entry.fields) {
+        if (field.field == Field::argument) {
+            process.argv.push_back(field.text);
+        }
+    }
+}
+
+std::vector<ChildDeath> deaths_noted(const std::string& run_directory) {
+    std::vector<ChildDeath> deaths;
+    std::ifstream file{run_directory + "/run.json"};
+    const auto about = nlohmann::json::parse(file, nullptr, false);
+    if (!about.is_object() || !about.contains("deaths") || !about["deaths"].is_array()) {
+        return deaths;
+    }
+    for (const auto& death : about["deaths"]) {
+        if (death.is_object()) {
+            deaths.push_back({.pid = death.value("pid", 0), .status = death.value("status", 0)});
+        }
+    }
+    return deaths;
+}
+
+bool still_running(const Header& header) {
+    const auto ticks = start_ticks_of(header.pid);
+    return ticks && (header.start_ticks == 0 || *ticks == header.start_ticks);
+}
+
+}  // namespace
+
+const std::vector<Module>& Process::modules_at(std::uint64_t snapshot) const {
+    static const std::vector<Module> kNone;
+    const auto found = snapshots.find(snapshot);
+    return found == snapshots.end() ? kNone : found->second;
+}
+
+bool Process::failed() const {
+    switch (end) {
+        case EndHow::none:
+            return !alive;
+        case EndHow::abort:
+            return true;
+        case EndHow::exec:
+            return false;
+        case EndHow::exit:
+        case EndHow::exit_now:
+        case EndHow::quick_exit:
+            return end_status != 0;
+    }
+    return false;
+}
+
+Process facts_of(const Recording& recording) {
+    Process process;
+    const Header& header = recording.header;
+    process.recording = recording.path;
+    process.pid = header.pid;
+    process.ppid = header.ppid;
+    process.root_pid = header.root_pid;
+    process.start_ticks = header.start_ticks;
+    process.start_time_ns = header.open_realtime_ns;
+    process.end = static_cast<EndHow>(header.end_how);
+    process.end_status = header.end_status;
+    process.end_time_ns = header.end_realtime_ns;
+    process.alive = process.end == EndHow::none && still_running(header);
+    process.lost = recording.lost;
+
+    std::vector<Module> list;
+    for (const EntryRead& entry : recording.entries) {
+        switch (entry.kind) {
+            case EntryKind::process:
+                note_process(process, entry);
+                break;
+            case EntryKind::variable:
+                process.environment[std::string{entry.text(Field::name)}] =
+                    entry.text(Field::value);
+                break;
+            case EntryKind::module:
+                list.push_back(module_of(entry));
+                break;
+            case EntryKind::snapshot:
+                process.snapshots[entry.number(Field::snapshot).value_or(0)] = std::move(list);
+                list.clear();
+                break;
+            case EntryKind::dlopen_failed:
+            case EntryKind::dlsym_failed:
+                process.failures.push_back(failure_of(entry));
+                break;
+            case EntryKind::python_exception:
+                process.exceptions.push_back({.time_ns = entry.realtime_ns,
+                                              .type = std::string{entry.text(Field::type)},
+                                              .message = std::string{entry.text(Field::text)},
+                                              .python = frames_of(entry),
+                                              .chain = entry.number(Field::chain).value_or(0)});
+                break;
+            case EntryKind::child_ended:
+                process.deaths.push_back(
+                    {.time_ns = entry.realtime_ns,
+                     .pid = static_cast<std::int32_t>(entry.number(Field::pid).value_or(0)),
+                     .status = static_cast<int>(entry.number(Field::status).value_or(0))});
+                break;
+            case EntryKind::exec:
+            case EntryKind::given_up:
+                break;
+        }
+    }
+    return process;
+}
+
+Facts gather_facts(const std::string& run_directory) {
+    Facts facts;
+    facts.run_directory = run_directory;
+    std::vector<std::string> paths;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(run_directory, error)) {
+        if (file.path().extension() == ".rec") {
+            paths.push_back(file.path().string());
+        }
+    }
+    if (error) {
+        facts.unreadable.push_back(run_directory + ": " + error.message());
+    }
+    facts.deaths = deaths_noted(run_directory);
+    std::sort(paths.begin(), paths.end());
+    for (const std::string& path : paths) {
+        ReadResult result = read_recording(path);
+        if (result.recording) {
+            facts.processes.push_back(facts_of(*result.recording));
+        } else {
+            facts.unreadable.push_back(path + ": " + result.error.why);
+        }
+    }
+    std::stable_sort(facts.processes.begin(), facts.processes.end(),
+                     [](const Process& a, const Process& b) {
+                         const bool a_root = a.pid == a.root_pid;
+                         const bool b_root = b.pid == b.root_pid;
+                         return a_root != b_root ? a_root : a.start_time_ns < b.start_time_ns;
+                     });
+    return facts;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,137 @@
+#include "diagnose/judge.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "diagnose/loader/rules.h"
+#include "diagnose/process/rules.h"
+
+namespace cudiag {
+namespace {
+
+using LoaderRule = std::optional<Finding> (*)(const LoaderCase&);
+
+// The first that speaks is the finding of a failure: from the particular to the general.
+constexpr LoaderRule kLoaderRules[] = {
+    loader_missing_driver, loader_wrong_architecture, loader_static_tls,   loader_glibc_too_old,
+    package_broken,        loader_libstdcxx_too_old,  loader_abi_mismatch, loader_symbol_version,
+    loader_missing_library};
+
+std::optional<Finding> first_finding(const LoaderCase& c) {
+    for (const LoaderRule rule : kLoaderRules) {
+        if (auto finding = rule(c)) {
+            return finding;
+        }
+    }
+    return std::nullopt;
+}
+
+// Numbers findings within their process, so that others can point at them.
+class Collector {
+  public:
+    std::string add(Finding finding) {
+        finding.id = fmt::format("{}.{}", finding.pid, ++numbers_[finding.pid]);
+        findings_.push_back(std::move(finding));
+        return findings_.back().id;
+    }
+
+    std::vector<Finding> take() { return std::move(findings_); }
+
+  private:
+    std::map<std::int32_t, int> numbers_;
+    std::vector<Finding> findings_;
+};
+
+void judge_failure(const Process& process, const LoadFailure& failure, Tie tie,
+                   const Machine& machine, Collector& out) {
+    const LoaderCase c = make_case(process, failure, machine);
+    std::optional<Finding> finding = first_finding(c);
+    if (!finding) {
+        return;
+    }
+    if (tie == Tie::last_word) {
+        finding->confidence = Confidence::likely;
+        finding->limits += (finding->limits.empty() ? "" : "; ") +
+                           std::string{
+                               "that the process ended because of it is inferred: it was the last "
+                               "load that failed"};
+    }
+    std::optional<Finding> shadow = loader_shadowed_library(c, *finding);
+    std::optional<Finding> hidden = hidden_cause(process, failure, *finding, tie);
+    std::vector<std::string> explained;
+    if (hidden) {
+        explained.push_back(out.add(std::move(*hidden)));
+    }
+    if (shadow) {
+        if (!shadow->fixes.empty()) {
+            finding->fixes = shadow->fixes;
+        }
+        finding->cause_of = explained;
+        explained = {out.add(std::move(*finding))};
+        shadow->cause_of = explained;
+        out.add(std::move(*shadow));
+    } else {
+        finding->cause_of = explained;
+        out.add(std::move(*finding));
+    }
+}
+
+void judge_loads(const Process& process, const Machine& machine, Collector& out) {
+    std::set<std::string> told;  // the same text again is the same failure again
+    for (const LoadFailure& failure : process.failures) {
+        const Tie tie = tie_of(process, failure);
+        if (tie != Tie::none && told.insert(failure.error).second) {
+            judge_failure(process, failure, tie, machine, out);
+        }
+    }
+}
+
+}  // namespace
+
+std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
+    Collector out;
+    std::vector<ChildDeath> deaths = facts.deaths;
+    for (const Process& process : facts.processes) {
+        deaths.insert(deaths.end(), process.deaths.begin(), process.deaths.end());
+    }
+    for (const Process& process : facts.processes) {
+        judge_loads(process, machine, out);
+        if (process.failed()) {
+            for (Finding& finding : loader_two_runtimes(process)) {
+                out.add(std::move(finding));
+            }
+            if (auto finding = loader_stub_driver(process)) {
+                out.add(std::move(*finding));
+            }
+        }
+        if (auto finding = process_killed(process, deaths)) {
+            out.add(std::move(*finding));
+        }
+        if (auto finding = record_incomplete(process)) {
+            out.add(std::move(*finding));
+        }
+    }
+    std::vector<Finding> findings = out.take();
+    std::set<std::string> explained;
+    for (const Finding& finding : findings) {
+        explained.insert(finding.cause_of.begin(), finding.cause_of.end());
+    }
+    // Causes before consequences, errors before warnings, then by time.
+    std::stable_sort(findings.begin(), findings.end(), [&](const Finding& a, const Finding& b) {
+        const bool a_cause = explained.count(a.id) == 0;
+        const bool b_cause = explained.count(b.id) == 0;
+        if (a_cause != b_cause) {
+            return a_cause;
+        }
+        if (a.severity != b.severity) {
+            return a.severity > b.severity;
+        }
+        return a.time_ns < b.time_ns;
+    });
+    return findings;
+}
+
+}  // namespace cudiag

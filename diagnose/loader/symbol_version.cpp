@@ -1,0 +1,240 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "diagnose/knowledge/knowledge.h"
+#include "diagnose/loader/file_version.h"
+#include "diagnose/loader/rules.h"
+#include "diagnose/loader/symbol_owner.h"
+#include "diagnose/loader/wrong_copy.h"
+#include "diagnose/packages/requirements.h"
+
+namespace cudiag {
+namespace {
+
+// Is `name` what `needed` asks for? "libnvJitLink.so.12" of a symbol version names the file to be.
+bool looks_like_soname(const std::string& name) {
+    return name.find(".so") != std::string::npos;
+}
+
+// The SONAME that should give the symbol to `file`: the one that the symbol's version is tied to;
+// else the one among the file's own NEEDED that the symbol's name belongs to, or of which some copy
+// exports it.
+std::string expected_soname(const LoaderCase& c, const std::string& file) {
+    if (c.error.form == ErrorForm::missing_version) {
+        return file_name(c.error.provider);
+    }
+    for (const DynamicSymbol& symbol : dynamic_symbols(file)) {
+        if (!symbol.defined && symbol.name == c.error.symbol &&
+            looks_like_soname(symbol.version_file)) {
+            return symbol.version_file;
+        }
+    }
+    const ElfRead read = read_elf(file);
+    if (!read.file) {
+        return {};
+    }
+    if (const SymbolOwner* owner = symbol_owner(demangle(c.error.symbol))) {
+        for (const std::string& needed : read.file->needed) {
+            if (library_family(needed) == owner->family) {
+                return needed;
+            }
+        }
+    }
+    for (const std::string& needed : read.file->needed) {
+        for (const Copy& copy : find_copies(needed, c.process, c.modules, c.state.config)) {
+            if (copy.why_not.empty() && exports(copy.path, c.error.symbol)) {
+                return needed;
+            }
+        }
+    }
+    return {};
+}
+
+bool supplies(const LoaderCase& c, const std::string& path) {
+    return c.error.form == ErrorForm::missing_version ? defines_version(path, c.error.version)
+                                                      : exports(path, c.error.symbol);
+}
+
+// What the package of the needing file itself requires, or else the release that the symbol names.
+std::vector<Fix> package_fixes(const LoaderCase& c, const std::string& soname,
+                               const std::string& file, const Source& source) {
+    std::vector<Fix> fixes;
+    const LibraryRelease* release = library_release(soname);
+    const auto user = owner_of(file);
+    const auto have = source.path.empty() ? std::nullopt : owner_of(source.path);
+    if (release == nullptr) {
+        return fixes;
+    }
+    for (const Provider& provider : release->providers) {
+        if (provider.manager != "pip") {
+            continue;
+        }
+        const auto wanted = user ? requirement_on(*user, provider.package) : std::nullopt;
+        const bool same_package = have && have->manager == PackageManager::pip &&
+                                  normalised(have->name) == normalised(provider.package);
+        if (wanted && wanted->spec.rfind("==", 0) == 0) {
+            fixes.push_back({fmt::format("{} {} requires exactly this", user->name, user->version),
+                             pip_install(c, shell_quoted(provider.package + wanted->spec)), false});
+            return fixes;
+        }
+        const std::string least = version_in_symbol(release->library, c.error.symbol);
+        const auto first = first_release_with(release->library, c.error.symbol);
+        const std::string floor = first ? *first : least;
+        if (!floor.empty() && (same_package || wanted)) {
+            const int major = release->cuda_major;
+            const std::string ceiling =
+                major > 0 && compare_versions(floor, std::to_string(major)) >= 0
+                    ? fmt::format(",<{}", major + 1)
+                    : std::string{};
+            fixes.push_back(
+                {fmt::format(
+                     "raise {} to the first release that has the symbol, {}, or a newer one",
+                     provider.package, floor),
+                 pip_install(c,
+                             fmt::format("--upgrade '{}>={}{}'", provider.package, floor, ceiling)),
+                 false});
+            return fixes;
+        }
+    }
+    return fixes;
+}
+
+}  // namespace
+
+std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
+    const bool symbol = c.error.form == ErrorForm::undefined_symbol;
+    if ((!symbol && c.error.form != ErrorForm::missing_version) || c.failure.is_lookup) {
+        return std::nullopt;
+    }
+    const std::string& file = c.error.subject;
+    const std::string what = symbol ? demangle(c.error.symbol) : "version " + c.error.version;
+    const std::string soname = expected_soname(c, file);
+    if (soname.empty()) {
+        Finding finding = begin_finding(
+            c, "loader-symbol-version",
+            fmt::format("{} wants {}, and nothing in the process gives it", file_name(file), what));
+        finding.confidence = Confidence::likely;
+        finding.evidence["symbol"] = c.error.symbol;
+        finding.evidence["demangled"] = demangle(c.error.symbol);
+        finding.evidence["file"] = file;
+        finding.limits =
+            "which library should give the symbol is not known: no cause established, no fix "
+            "proposed";
+        return finding;
+    }
+    const Source source = source_of(c, soname, file);
+    std::vector<Copy> copies = find_copies(soname, c.process, c.modules, c.state.config);
+    for (Copy& copy : copies) {
+        if (copy.why_not.empty() && !supplies(c, copy.path)) {
+            copy.why_not = fmt::format("lacks {} too", what);
+        }
+    }
+    std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) {
+        return a.why_not.empty() && !b.why_not.empty();
+    });
+
+    Finding finding = begin_finding(
+        c, "loader-symbol-version",
+        source.path.empty()
+            ? fmt::format("{} wants {} from {}, which is nowhere", file_name(file), what, soname)
+            : fmt::format("{} wants {}, and the {} it got, {}, lacks it", file_name(file), what,
+                          soname, describe_file(source.path)));
+    finding.evidence["symbol"] = symbol ? c.error.symbol : "";
+    finding.evidence["demangled"] = symbol ? demangle(c.error.symbol) : "";
+    finding.evidence["version"] = c.error.version;
+    finding.evidence["file"] = file;
+    finding.evidence["file_version"] = file_version(file);
+    if (const auto owner = owner_of(file)) {
+        finding.evidence["file_package"] =
+            fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+    }
+    finding.evidence["provider"] = soname;
+    finding.evidence["provider_path"] = source.path;
+    finding.evidence["provider_version"] = source.path.empty() ? "" : file_version(source.path);
+    if (const auto owner = source.path.empty() ? std::nullopt : owner_of(source.path)) {
+        finding.evidence["provider_package"] =
+            fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+    }
+    finding.evidence["why_chosen"] = why_chosen(source);
+    finding.evidence["searched"] = searched_json(source.searched);
+    finding.evidence["near_misses"] = copies_json(copies);
+
+    // The copy that works is on disk, and the search went wrong: mend the search. Else the package
+    // is too old: mend that. A search that went through the user's own LD_LIBRARY_PATH is his to
+    // mend; the file's own run path is innocent.
+    const bool by_user = source.step && source.step->rule == Rule::ld_library_path;
+    std::vector<Fix> packages = package_fixes(c, soname, file, source);
+    std::vector<Fix> search;
+    for (const Copy& copy : copies) {
+        if (copy.why_not.empty() && search.empty()) {
+            search = fixes_for_wrong_copy(c, source, copy);
+        }
+    }
+    finding.fixes = by_user ? search : packages;
+    const std::vector<Fix>& others = by_user ? packages : search;
+    if (finding.fixes.empty()) {
+        finding.fixes = others;
+    }
+    finding.limits =
+        "names the copy that was in use when the load failed; another process may find another";
+    return finding;
+}
+
+std::optional<Finding> loader_shadowed_library(const LoaderCase& c, const Finding& symptom) {
+    const std::string soname = symptom.evidence.value("provider", std::string{});
+    const bool runtime = symptom.slug == "loader-libstdcxx-too-old";
+    const std::string name =
+        runtime ? file_name(symptom.evidence.value("in_use", std::string{})) : soname;
+    if (name.empty() || (symptom.slug != "loader-symbol-version" && !runtime)) {
+        return std::nullopt;
+    }
+    const Source source = source_of(c, name, c.error.subject);
+    if (source.path.empty()) {
+        return std::nullopt;
+    }
+    // The better copy must be one that the file would have got by its own rules: a later step of
+    // the same search.
+    LoadState later = c.state;
+    later.modules.clear();
+    if (source.step && source.step->rule == Rule::ld_library_path) {
+        later.ld_library_path.clear();
+    } else if (!source.mapped) {
+        return std::nullopt;
+    }
+    const Lookup own = resolve_needed(later, name, {c.error.subject, c.process.exe});
+    std::error_code error;
+    if (own.found.empty() || std::filesystem::equivalent(own.found, source.path, error) ||
+        !supplies(c, own.found)) {
+        return std::nullopt;
+    }
+    const std::string rule = why_chosen(source);
+    Finding finding = begin_finding(
+        c, "loader-shadowed-library",
+        fmt::format("{} hides the {} that {} would find by itself, {}", describe_file(source.path),
+                    name, file_name(c.error.subject), describe_file(own.found)));
+    finding.evidence["library"] = name;
+    finding.evidence["used"] = source.path;
+    finding.evidence["used_version"] = file_version(source.path);
+    finding.evidence["rule"] = rule;
+    finding.evidence["hidden"] = own.found;
+    finding.evidence["hidden_version"] = file_version(own.found);
+    finding.evidence["hidden_rule"] = [&] {
+        for (const SearchStep& step : own.steps) {
+            if (step.matched) {
+                return why(step);
+            }
+        }
+        return std::string{};
+    }();
+    finding.evidence["needed_by"] = c.error.subject;
+    Copy good;
+    good.path = own.found;
+    good.named = true;
+    finding.fixes = fixes_for_wrong_copy(c, source, good);
+    finding.limits = "the nvcc in use and torch's CUDA version have no part in this";
+    return finding;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,79 @@
+#include <fmt/core.h>
+#include <sys/wait.h>
+
+#include <cstring>
+
+#include "diagnose/process/rules.h"
+
+namespace cudiag {
+namespace {
+
+const char* signal_name(int signal) {
+    const char* name = sigabbrev_np(signal);
+    return name == nullptr ? "?" : name;
+}
+
+}  // namespace
+
+std::optional<Finding> process_killed(const Process& process,
+                                      const std::vector<ChildDeath>& seen_by_parents) {
+    const bool aborted = process.end == EndHow::abort;
+    if (!aborted && (process.end != EndHow::none || process.alive)) {
+        return std::nullopt;
+    }
+    int signal = aborted ? SIGABRT : 0;
+    for (const ChildDeath& death : seen_by_parents) {
+        if (death.pid == process.pid && WIFSIGNALED(death.status)) {
+            signal = WTERMSIG(death.status);
+        }
+    }
+    Finding finding;
+    finding.slug = "process-killed";
+    finding.severity = Severity::error;
+    finding.confidence = signal != 0 ? Confidence::certain : Confidence::likely;
+    finding.pid = process.pid;
+    finding.argv = process.argv;
+    finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
+    finding.title =
+        signal != 0
+            ? fmt::format("process {} died by SIG{}", process.pid, signal_name(signal))
+            : fmt::format("process {} vanished without an exit: killed by a signal", process.pid);
+    finding.evidence["signal"] =
+        signal != 0 ? fmt::format("SIG{}", signal_name(signal)) : "not seen";
+    auto last = nlohmann::ordered_json::array();
+    const std::size_t from = process.failures.size() > 5 ? process.failures.size() - 5 : 0;
+    for (std::size_t i = from; i < process.failures.size(); ++i) {
+        last.push_back(process.failures[i].error);
+    }
+    finding.evidence["last_events"] = std::move(last);
+    finding.evidence["exit_path"] =
+        aborted ? "abort()" : "none of exit, _exit, quick_exit, abort or exec was called";
+    finding.limits = signal != 0 ? "names the signal, not its sender"
+                                 : "which signal it was is known to the parent process only (start "
+                                   "it with `cudiag run` to have it "
+                                   "noted); a raw exit system call looks the same";
+    return finding;
+}
+
+std::optional<Finding> record_incomplete(const Process& process) {
+    if (!process.lost.any()) {
+        return std::nullopt;
+    }
+    Finding finding;
+    finding.slug = "record-incomplete";
+    finding.severity = Severity::warning;
+    finding.pid = process.pid;
+    finding.argv = process.argv;
+    finding.time_ns = process.start_time_ns;
+    finding.title = fmt::format("the recording of process {} is not whole", process.pid);
+    finding.evidence["recording"] = process.recording;
+    finding.evidence["torn_entries"] = process.lost.torn_entries;
+    finding.evidence["dropped_entries"] = process.lost.dropped_entries;
+    finding.evidence["torn_records"] = process.lost.torn_records;
+    finding.evidence["refused_threads"] = process.lost.refused_threads;
+    finding.evidence["damage"] = process.lost.damage;
+    finding.limits = "what is missing is not known; what is shown is whole";
+    return finding;
+}
+
+}  // namespace cudiag
