@@ -1,0 +1,54 @@
+// The subcommands. Each returns the exit status: 0 nothing found, 1 findings of severity error, 2
+// bad usage, 3 could not run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace cudiag {
+
+inline constexpr int kNothingFound = 0;
+inline constexpr int kFound = 1;
+inline constexpr int kBadUsage = 2;
+inline constexpr int kCouldNotRun = 3;
+
+struct RunOptions {
+    std::vector<std::string> command;
+};
+
+int run_command(const RunOptions& options);
+
+struct ReportOptions {
+    std::string run;  // directory or name; "" for the last
+    bool json = false;
+    bool list = false;
+};
+
+int report_command(const ReportOptions& options);
+
+int explain_command(const std::string& slug);  // "" lists the slugs
+
+struct LibsOptions {
+    std::string target;  // a file or a pid
+    bool json = false;
+};
+
+int libs_command(const LibsOptions& options);
+
+int lib_command();
+
+struct InPlaceOptions {
+    std::string run;
+    int pid = 0;
+    std::string when = "exit";  // "exit", "early"
+};
+
+int in_place_command(const InPlaceOptions& options);
+
+// One clear line on stderr: "cudiag: WHAT".
+void complain(const std::string& what);
+
+// Absolute path of libcudiag.so: beside the command, or in ../lib; "" if it is not there.
+std::string shim_path();
+
+}  // namespace cudiag

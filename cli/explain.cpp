@@ -1,0 +1,43 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/commands.h"
+#include "diagnose/embedded.h"
+
+namespace cudiag {
+namespace {
+
+constexpr std::string_view kExtension = ".md";
+
+bool is_text(std::string_view name) {
+    return name.size() > kExtension.size() &&
+           name.substr(name.size() - kExtension.size()) == kExtension;
+}
+
+}  // namespace
+
+int explain_command(const std::string& slug) {
+    if (slug.empty()) {
+        std::vector<std::string_view> names = embedded_files();
+        std::sort(names.begin(), names.end());
+        for (const std::string_view name : names) {
+            if (is_text(name)) {
+                const std::string_view text = embedded_file(name);
+                // The first line is "# SLUG: meaning".
+                fmt::print("{}\n", text.substr(2, text.find('\n') - 2));
+            }
+        }
+        return kNothingFound;
+    }
+    const std::string_view text = embedded_file(slug + std::string{kExtension});
+    if (text.empty()) {
+        complain(fmt::format("no finding is called {} (cudiag explain lists them)", slug));
+        return kBadUsage;
+    }
+    fmt::print("{}", text);
+    return kNothingFound;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,83 @@
+// Started by the shim inside a failing run: prints the explanation under the program's own last
+// words.
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "cli/commands.h"
+#include "cli/runs.h"
+#include "diagnose/proc.h"
+#include "present/terminal.h"
+
+namespace cudiag {
+namespace {
+
+// A program that fails of its breakage does so at once, and is then told about at its end, under
+// its traceback; one that goes on without the library is told about after this time.
+constexpr int kGraceMilliseconds = 2000;
+constexpr std::size_t kBlocks = 4;
+
+// Did the process end within the time?
+bool ends_within(int pid, int milliseconds) {
+    const auto descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (descriptor < 0) {  // kernel before 5.3, or the process is gone already
+        constexpr int kStep = 50;
+        for (int waited = 0; waited < milliseconds && start_ticks_of(pid); waited += kStep) {
+            (void)usleep(kStep * 1000);
+        }
+        return !start_ticks_of(pid);
+    }
+    pollfd watch{descriptor, POLLIN, 0};
+    const bool ended = poll(&watch, 1, milliseconds) == 1;
+    (void)close(descriptor);
+    return ended;
+}
+
+// Told in place: what failed, and breakage that the root program lives with. The rest waits for
+// `cudiag report`.
+bool worth_printing(const Finding& finding, int pid) {
+    return finding.severity == Severity::error ||
+           (finding.pid == pid && finding.slug.rfind("loader-", 0) == 0);
+}
+
+}  // namespace
+
+int in_place_command(const InPlaceOptions& options) {
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, nullptr);  // the shim starts us with every signal blocked
+    if (options.when == "early" && ends_within(options.pid, kGraceMilliseconds)) {
+        return kNothingFound;
+    }
+    const Facts facts = gather_facts(options.run);
+    std::vector<Finding> findings = findings_of(facts);
+    findings.erase(std::remove_if(findings.begin(), findings.end(),
+                                  [&](const Finding& finding) {
+                                      return !worth_printing(finding, options.pid);
+                                  }),
+                   findings.end());
+    findings = claim_for_printing(options.run, findings);
+    const std::size_t all = findings.size();
+    if (all > kBlocks) {
+        findings.resize(kBlocks);
+    }
+    std::string text = render_findings(findings, style_for(2), options.run);
+    if (all > kBlocks) {
+        text += fmt::format("cudiag: and {} more: cudiag report {}\n", all - kBlocks, options.run);
+    }
+    if (!text.empty()) {
+        text.insert(text.begin(), '\n');
+        // One write, so that the block is not torn apart by other writers of the same terminal.
+        if (write(2, text.data(), text.size()) < 0) {
+            return kCouldNotRun;
+        }
+    }
+    prune_runs(options.run);
+    return kNothingFound;
+}
+
+}  // namespace cudiag

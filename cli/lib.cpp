@@ -1,0 +1,33 @@
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli/commands.h"
+
+namespace cudiag {
+
+std::string shim_path() {
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    for (const char* place :
+         {"libcudiag.so", "../lib/libcudiag.so", "../lib/cudiag/libcudiag.so"}) {
+        const auto path = (self.parent_path() / place).lexically_normal();
+        if (std::filesystem::exists(path, error)) {
+            return path.string();
+        }
+    }
+    return {};
+}
+
+int lib_command() {
+    const std::string path = shim_path();
+    if (path.empty()) {
+        complain("libcudiag.so is not beside this command, nor in ../lib");
+        return kCouldNotRun;
+    }
+    fmt::print("{}\n", path);
+    return kNothingFound;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,7 @@
+#include "cli/commands.h"
+
+namespace cudiag {
+int libs_command(const LibsOptions&) {
+    return kCouldNotRun;
+}
+}  // namespace cudiag

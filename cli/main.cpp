@@ -1,0 +1,103 @@
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <csignal>
+#include <exception>
+
+#include "cli/commands.h"
+
+namespace cudiag {
+namespace {
+
+int parse_and_dispatch(int argc, char** argv) {
+    CLI::App app{
+        "cudiag explains why CUDA programs fail: what happened, on what evidence, and which "
+        "command mends it."};
+    app.set_version_flag("--version", "cudiag " CUDIAG_VERSION);
+    app.require_subcommand(1);
+    app.footer(
+        "Preload it:  LD_PRELOAD=$(cudiag lib) python finetune.py\n"
+        "Exit status: 0 nothing found, 1 findings of severity error, 2 bad usage, 3 could not "
+        "run.");
+
+    RunOptions run_options;
+    CLI::App* run =
+        app.add_subcommand("run", "Run a program under the shim; exits with the program's status");
+    run->add_option("command", run_options.command, "The program and its arguments (after --)")
+        ->required();
+    run->positionals_at_end();
+
+    ReportOptions report_options;
+    bool last = false;
+    CLI::App* report =
+        app.add_subcommand("report", "Tell the story of a run: the newest, or the one named");
+    report->add_option("run", report_options.run, "Run directory, or its name");
+    report->add_flag("--last", last, "The newest run (the default)");
+    report->add_flag("--json", report_options.json, "JSON on stdout");
+    report->add_flag("--list", report_options.list, "List the runs, the newest first");
+
+    std::string slug;
+    CLI::App* explain =
+        app.add_subcommand("explain", "The long text of a finding; without SLUG, the list");
+    explain->add_option("slug", slug, "As in the report: loader-missing-library");
+
+    LibsOptions libs_options;
+    CLI::App* libs =
+        app.add_subcommand("libs", "What a program or library needs, and where ld.so finds it");
+    libs->add_option("target", libs_options.target, "An ELF file, or the pid of a running process")
+        ->required();
+    libs->add_flag("--json", libs_options.json, "JSON on stdout");
+
+    CLI::App* lib = app.add_subcommand("lib", "Print the path of libcudiag.so");
+
+    InPlaceOptions in_place_options;
+    CLI::App* in_place = app.add_subcommand("in-place", "Started by the shim")->group("");
+    in_place->add_option("--run", in_place_options.run)->required();
+    in_place->add_option("--pid", in_place_options.pid)->required();
+    in_place->add_option("--when", in_place_options.when)->check(CLI::IsMember({"exit", "early"}));
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        complain(fmt::format("{} (see cudiag --help)", error.what()));
+        return kBadUsage;
+    }
+    if (*run) {
+        return run_command(run_options);
+    }
+    if (*report) {
+        if (last && !report_options.run.empty()) {
+            complain("report takes a run or --last, not both");
+            return kBadUsage;
+        }
+        return report_command(report_options);
+    }
+    if (*explain) {
+        return explain_command(slug);
+    }
+    if (*libs) {
+        return libs_command(libs_options);
+    }
+    return *lib ? lib_command() : in_place_command(in_place_options);
+}
+
+}  // namespace
+
+void complain(const std::string& what) {
+    fmt::print(stderr, "cudiag: {}\n", what);
+}
+
+}  // namespace cudiag
+
+int main(int argc, char** argv) {
+    // A reader that goes away (`cudiag report | head`) is no reason to die by a signal.
+    (void)std::signal(SIGPIPE, SIG_IGN);
+    try {
+        return cudiag::parse_and_dispatch(argc, argv);
+    } catch (const std::exception& error) {
+        cudiag::complain(error.what());
+        return cudiag::kCouldNotRun;
+    }
+}

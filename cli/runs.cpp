@@ -1,0 +1,231 @@
+#include "cli/runs.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "diagnose/judge.h"
+#include "present/finding_json.h"
+
+namespace cudiag {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kRunsKept = 50;
+constexpr std::uintmax_t kBytesKept = 1'000'000'000;
+
+std::string variable(const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
+
+Json read_json(const fs::path& path) {
+    std::ifstream file{path};
+    Json value = file ? Json::parse(file, nullptr, false) : Json{};
+    return value.is_object() ? value : Json::object();
+}
+
+// Written beside and renamed: a reader never sees half a file, and a full disk leaves the old one.
+bool write_whole(const fs::path& path, const std::string& text) {
+    const fs::path draft = path.string() + fmt::format(".{}", getpid());
+    {
+        std::ofstream file{draft, std::ios::binary};
+        file << text;
+        file.flush();
+        if (!file) {
+            std::error_code error;
+            fs::remove(draft, error);
+            return false;
+        }
+    }
+    std::error_code error;
+    fs::permissions(draft, fs::perms::owner_read | fs::perms::owner_write, error);
+    fs::rename(draft, path, error);
+    return !error;
+}
+
+// What of each recording the saved findings are based on.
+Json state_of(const Facts& facts) {
+    Json state = Json::object();
+    for (const Process& process : facts.processes) {
+        state[fs::path{process.recording}.filename().string()] =
+            fmt::format("{}/{}/{}/{}/{}/{}", process.failures.size(), process.exceptions.size(),
+                        process.deaths.size(), process.snapshots.size(),
+                        static_cast<int>(process.end), process.alive);
+    }
+    state["deaths"] = facts.deaths.size();
+    return state;
+}
+
+std::vector<Finding> read_saved(const fs::path& path) {
+    std::vector<Finding> findings;
+    std::ifstream file{path};
+    for (std::string line; std::getline(file, line);) {
+        const Json value = Json::parse(line, nullptr, false);
+        if (value.is_object()) {
+            findings.push_back(finding_from_json(value));
+        }
+    }
+    return findings;
+}
+
+// "5f0c22d1-1234567-4711": the first 8 digits of the boot id, start ticks and pid of the root.
+bool named_by_shim(const std::string& name) {
+    return name.size() > 10 && name[8] == '-' &&
+           std::all_of(name.begin(), name.end(),
+                       [](unsigned char c) { return std::isxdigit(c) != 0 || c == '-'; });
+}
+
+std::uintmax_t bytes_in(const fs::path& directory) {
+    std::uintmax_t bytes = 0;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(directory, error)) {
+        const std::uintmax_t size = file.file_size(error);
+        bytes += error ? 0 : size;
+    }
+    return bytes;
+}
+
+bool is_run(const fs::path& directory) {
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(directory, error)) {
+        const std::string name = file.path().filename().string();
+        if (file.path().extension() == ".rec" || name == "findings.jsonl" || name == "run.json") {
+            return true;
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
+std::string runs_directory() {
+    if (const std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
+        return directory;
+    }
+    if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) {
+        return state + "/cudiag/runs";
+    }
+    if (const std::string home = variable("HOME"); !home.empty()) {
+        return home + "/.local/state/cudiag/runs";
+    }
+    return fmt::format("/tmp/cudiag-{}/runs", getuid());
+}
+
+std::vector<std::string> all_runs() {
+    std::vector<std::pair<fs::file_time_type, std::string>> runs;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(runs_directory(), error)) {
+        if (entry.is_directory(error) && is_run(entry.path())) {
+            runs.emplace_back(entry.last_write_time(error), entry.path().string());
+        }
+    }
+    std::sort(runs.rbegin(), runs.rend());
+    std::vector<std::string> paths;
+    for (auto& [time, path] : runs) {
+        paths.push_back(std::move(path));
+    }
+    return paths;
+}
+
+std::optional<std::string> find_run(const std::string& name) {
+    for (const fs::path& candidate : {fs::path{name}, fs::path{runs_directory()} / name}) {
+        std::error_code error;
+        if (fs::is_directory(candidate, error)) {
+            return candidate.string();
+        }
+    }
+    return std::nullopt;
+}
+
+std::string run_directory_of(std::int32_t root_pid, std::uint64_t root_start_ticks) {
+    std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+    std::string boot;
+    std::getline(file, boot);
+    return fmt::format("{}/{}-{}-{}", runs_directory(), boot.substr(0, 8), root_start_ticks,
+                       root_pid);
+}
+
+void prune_runs(const std::string& but) {
+    std::size_t kept = 0;
+    std::uintmax_t bytes = 0;
+    for (const std::string& run : all_runs()) {
+        bytes += bytes_in(run);
+        ++kept;
+        const bool over = kept > kRunsKept || bytes > kBytesKept;
+        std::error_code error;
+        if (over && named_by_shim(fs::path{run}.filename().string()) &&
+            !fs::equivalent(run, but, error)) {
+            fs::remove_all(run, error);
+        }
+    }
+}
+
+std::vector<Finding> findings_of(const Facts& facts) {
+    const fs::path run{facts.run_directory};
+    Json about = read_json(run / "run.json");
+    const Json state = state_of(facts);
+    std::error_code error;
+    if (about.value("judged", Json{}) == state && fs::exists(run / "findings.jsonl", error)) {
+        return read_saved(run / "findings.jsonl");
+    }
+    std::vector<Finding> findings = judge(facts, observe_machine());
+    std::string lines;
+    for (const Finding& finding : findings) {
+        lines += json_line(to_json(finding));
+    }
+    // A run on a read-only or full disk is told all the same.
+    if (write_whole(run / "findings.jsonl", lines)) {
+        about["schema"] = kFindingSchema;
+        about["judged"] = state;
+        (void)write_whole(run / "run.json", json_line(about));
+    }
+    return findings;
+}
+
+void note_death(const std::string& run, std::int32_t pid, int status) {
+    Json about = read_json(fs::path{run} / "run.json");
+    about["schema"] = kFindingSchema;
+    about["deaths"].push_back({{"pid", pid}, {"status", status}});
+    (void)write_whole(fs::path{run} / "run.json", json_line(about));
+}
+
+std::vector<Finding> claim_for_printing(const std::string& run,
+                                        const std::vector<Finding>& findings) {
+    const std::string path = run + "/printed";
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (file < 0) {
+        return findings;  // told twice is better than never
+    }
+    (void)flock(file, LOCK_EX);
+    std::set<std::string> told;
+    std::ifstream known{path};
+    for (std::string line; std::getline(known, line);) {
+        told.insert(line);
+    }
+    std::vector<Finding> fresh;
+    for (const Finding& finding : findings) {
+        const std::string key = fmt::format("{} {}", finding.slug, json_line(Json(finding.title)));
+        if (told.insert(key.substr(0, key.size() - 1)).second) {
+            fresh.push_back(finding);
+            if (write(file, key.data(), key.size()) < 0) {
+                break;
+            }
+        }
+    }
+    (void)close(file);
+    return fresh;
+}
+
+}  // namespace cudiag

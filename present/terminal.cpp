@@ -1,0 +1,363 @@
+#include "present/terminal.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <set>
+
+#include "present/finding_json.h"
+
+namespace cudiag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kLabel = 12;  // width of the left column
+
+class Painter {
+  public:
+    explicit Painter(const Style& style) : style_{style} {}
+
+    std::string bold(const std::string& text) const { return paint("1", text); }
+
+    std::string red(const std::string& text) const { return paint("1;31", text); }
+
+    std::string yellow(const std::string& text) const { return paint("1;33", text); }
+
+    std::string green(const std::string& text) const { return paint("32", text); }
+
+    std::string dim(const std::string& text) const { return paint("2", text); }
+
+    std::size_t width() const { return style_.width; }
+
+    std::string line(const std::string& label, const std::string& text) const {
+        return fmt::format("  {}{}{}\n", dim(label),
+                           std::string(kLabel - std::min(kLabel, label.size()), ' '),
+                           wrapped(printable(text), style_.width, kLabel + 2));
+    }
+
+  private:
+    std::string paint(const char* code, const std::string& text) const {
+        return style_.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+    }
+
+    const Style& style_;
+};
+
+std::string text_of(const Json& value) {
+    if (value.is_string()) {
+        return value.get<std::string>();
+    }
+    if (value.is_array()) {
+        std::string text;
+        for (const Json& item : value) {
+            text += (text.empty() ? "" : ", ") + text_of(item);
+        }
+        return text;
+    }
+    if (value.is_object()) {
+        std::string text;
+        for (const auto& [key, item] : value.items()) {
+            const std::string part = text_of(item);
+            if (!part.empty()) {
+                text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, part);
+            }
+        }
+        return text;
+    }
+    return value.is_null() ? "" : value.dump();
+}
+
+std::string label_of(std::string key) {
+    std::replace(key.begin(), key.end(), '_', ' ');
+    return key;
+}
+
+// The search, a line a directory. The same directory tried by two rules stands twice, as ld.so
+// looked twice.
+std::string render_search(const Json& steps, const Painter& painter) {
+    std::string out;
+    constexpr std::size_t kMost = 24;
+    std::size_t number = 0;
+    std::size_t longest = 0;
+    for (const Json& step : steps) {
+        longest = std::max(longest, step.value("dir", "").size());
+    }
+    longest = std::min<std::size_t>(longest, painter.width() / 2);
+    for (const Json& step : steps) {
+        if (++number > kMost) {
+            out += painter.line("", fmt::format("… and {} more", steps.size() - kMost));
+            break;
+        }
+        const std::string result = step.value("result", "");
+        const bool found = result.rfind("found", 0) == 0;
+        std::string text =
+            fmt::format("{:<{}}  {}  ({})", printable(step.value("dir", "")), longest,
+                        found ? painter.green(result) : result, printable(step.value("why", "")));
+        out += fmt::format("  {}{}{}\n", painter.dim(number == 1 ? "searched" : ""),
+                           std::string(number == 1 ? kLabel - 8 : kLabel, ' '), text);
+    }
+    return out;
+}
+
+std::string render_copies(const Json& copies, const Painter& painter) {
+    std::string out;
+    bool first = true;
+    for (const Json& copy : copies) {
+        const std::string version = copy.value("version", "");
+        out += painter.line(
+            first ? "near" : "",
+            fmt::format("{}{}: {}", copy.value("path", ""),
+                        version.empty() ? "" : " (" + version + ")", copy.value("why", "")));
+        first = false;
+    }
+    return out;
+}
+
+std::string render_chain(const Json& chain, const Json& last, const Painter& painter) {
+    std::string text;
+    for (const Json& link : chain) {
+        text += (text.empty() ? "" : " → ") + text_of(link);
+    }
+    if (!text.empty() && last.is_string()) {
+        text += " → " + text_of(last);
+    }
+    return text.empty() ? "" : painter.line("chain", text);
+}
+
+std::string render_evidence(const Json& evidence, const Painter& painter) {
+    // These are told elsewhere in the block.
+    static const std::set<std::string> kToldElsewhere{"error",    "asked",       "chain",
+                                                      "searched", "near_misses", "cause_slug"};
+    std::string out;
+    if (evidence.contains("error")) {
+        out += painter.line("error", text_of(evidence.at("error")));
+    }
+    if (evidence.contains("chain")) {
+        out += render_chain(evidence.at("chain"), evidence.value("library", Json{}), painter);
+    }
+    if (evidence.contains("searched")) {
+        out += render_search(evidence.at("searched"), painter);
+    }
+    if (evidence.contains("near_misses")) {
+        out += render_copies(evidence.at("near_misses"), painter);
+    }
+    std::string others;
+    for (const auto& [key, value] : evidence.items()) {
+        const std::string text = text_of(value);
+        if (kToldElsewhere.count(key) > 0 || text.empty()) {
+            continue;
+        }
+        const std::string label = label_of(key);
+        // A label longer than its column goes before the text.
+        others += label.size() < kLabel ? painter.line(label, text)
+                                        : painter.line("", label + ": " + text);
+    }
+    return out + others;
+}
+
+std::string render_where(const Finding& finding, const Painter& painter) {
+    std::string out;
+    constexpr std::size_t kFrames = 6;
+    std::size_t shown = 0;
+    for (const PythonFrame& frame : finding.python) {
+        if (frame.file.rfind("<frozen", 0) == 0) {
+            continue;  // importlib's own frames tell nothing
+        }
+        if (shown == kFrames) {
+            break;
+        }
+        out += painter.line(shown == 0 ? "at" : "",
+                            fmt::format("{}:{} in {}", frame.file, frame.line, frame.function));
+        ++shown;
+    }
+    if (shown == 0 && !finding.native.empty()) {
+        out += painter.line("at", fmt::format("{}+{:#x}", finding.native.front().module,
+                                              finding.native.front().offset));
+    }
+    return out;
+}
+
+std::string render_fixes(const Finding& finding, const Painter& painter) {
+    std::string out;
+    for (const Fix& fix : finding.fixes) {
+        const std::string mark = fix.command.empty() ? ""
+                                 : fix.proved        ? painter.green(" [proved]")
+                                                     : " [not proved]";
+        out += fmt::format("  {}{}{}{}\n", painter.bold("fix"), std::string(kLabel - 3, ' '),
+                           wrapped(printable(fix.text), painter.width() - 14, kLabel + 2), mark);
+        if (!fix.command.empty()) {
+            // Never wrapped: it is to be pasted.
+            out += fmt::format("  {}$ {}\n", std::string(kLabel, ' '),
+                               painter.bold(printable(fix.command)));
+        }
+    }
+    return out;
+}
+
+const Finding* find_id(const std::vector<Finding>& findings, const std::string& id) {
+    for (const Finding& finding : findings) {
+        if (finding.id == id) {
+            return &finding;
+        }
+    }
+    return nullptr;
+}
+
+// What a cause led to, each in a line; deeper consequences follow their own cause.
+std::string render_consequences(const std::vector<Finding>& findings, const Finding& cause,
+                                const Painter& painter, int depth = 0) {
+    std::string out;
+    for (const std::string& id : cause.cause_of) {
+        const Finding* consequence = find_id(findings, id);
+        if (consequence == nullptr || depth > 8) {
+            continue;
+        }
+        const std::string text =
+            consequence->slug == "hidden-cause"
+                ? fmt::format("the error shown: {}",
+                              consequence->evidence.value("visible_error", std::string{}))
+                : consequence->title;
+        out += painter.line("led to", fmt::format("{} [{}]", text, consequence->slug));
+        out += render_consequences(findings, *consequence, painter, depth + 1);
+    }
+    return out;
+}
+
+std::string headline(const Finding& finding, const Painter& painter) {
+    const std::string word = name_of(finding.severity);
+    const std::string colour =
+        finding.severity == Severity::error ? painter.red(word) : painter.yellow(word);
+    return fmt::format("{} {} {}{}\n  {}\n", painter.bold("cudiag:"), colour,
+                       painter.bold(finding.slug),
+                       finding.confidence == Confidence::likely ? " (likely)" : "",
+                       painter.bold(wrapped(printable(finding.title), painter.width(), 2)));
+}
+
+std::string time_text(std::uint64_t nanoseconds) {
+    const auto seconds = static_cast<std::time_t>(nanoseconds / 1'000'000'000);
+    std::tm parts{};
+    localtime_r(&seconds, &parts);
+    char text[32];
+    return std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &parts) > 0 ? text : "";
+}
+
+std::string ending(const Process& process) {
+    if (process.alive) {
+        return "still running";
+    }
+    switch (process.end) {
+        case EndHow::none:
+            return "killed";
+        case EndHow::abort:
+            return "abort()";
+        case EndHow::exec:
+            return "replaced by exec";
+        default:
+            return fmt::format("exit status {}", process.end_status);
+    }
+}
+
+}  // namespace
+
+Style style_for(int descriptor) {
+    Style style;
+    const char* no_color = std::getenv("NO_COLOR");
+    const char* term = std::getenv("TERM");
+    const bool terminal = isatty(descriptor) == 1;
+    style.colour = terminal && (no_color == nullptr || *no_color == '\0') &&
+                   (term == nullptr || std::string{term} != "dumb");
+    winsize size{};
+    const char* columns = std::getenv("COLUMNS");
+    if (terminal && ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        style.width = size.ws_col;
+    } else if (columns != nullptr && std::atoi(columns) > 0) {
+        style.width = static_cast<std::size_t>(std::atoi(columns));
+    }
+    style.width = std::clamp<std::size_t>(style.width, 60, 160);
+    return style;
+}
+
+std::string printable(const std::string& text) {
+    std::string clean;
+    clean.reserve(text.size());
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        clean += byte < 0x20 || byte == 0x7f ? fmt::format("\\x{:02x}", byte) : std::string(1, c);
+    }
+    return clean;
+}
+
+std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
+    const std::size_t room = width > indent + 20 ? width - indent : 20;
+    std::string out;
+    std::size_t column = 0;
+    std::size_t at = 0;
+    while (at < text.size()) {
+        const auto end = std::min(text.find(' ', at), text.size());
+        const std::string word = text.substr(at, end - at);
+        if (column > 0 && column + 1 + word.size() > room) {
+            out += "\n" + std::string(indent, ' ');
+            column = 0;
+        } else if (column > 0) {
+            out += ' ';
+            ++column;
+        }
+        out += word;
+        column += word.size();
+        at = end + 1;
+    }
+    return out;
+}
+
+std::string render_findings(const std::vector<Finding>& findings, const Style& style,
+                            const std::string& run_directory) {
+    const Painter painter{style};
+    std::set<std::string> explained;
+    for (const Finding& finding : findings) {
+        explained.insert(finding.cause_of.begin(), finding.cause_of.end());
+    }
+    std::string out;
+    for (const Finding& finding : findings) {
+        if (explained.count(finding.id) > 0) {
+            continue;
+        }
+        out += out.empty() ? "" : "\n";
+        out += headline(finding, painter) + render_where(finding, painter) +
+               render_evidence(finding.evidence, painter) +
+               render_consequences(findings, finding, painter) + render_fixes(finding, painter);
+        if (!finding.limits.empty()) {
+            out += painter.line("limits", finding.limits);
+        }
+        out += painter.line(
+            "more", fmt::format("cudiag explain {}{}", finding.slug,
+                                run_directory.empty() ? "" : "; cudiag report " + run_directory));
+    }
+    return out;
+}
+
+std::string render_run(const Facts& facts, const Style& style) {
+    const Painter painter{style};
+    std::string out = fmt::format("{} {}\n", painter.bold("run"), facts.run_directory);
+    for (const Process& process : facts.processes) {
+        std::string command;
+        for (const std::string& argument : process.argv) {
+            command += (command.empty() ? "" : " ") + argument;
+        }
+        out += painter.line(
+            process.pid == process.root_pid ? "root" : "child",
+            fmt::format("{} {} — {}, {}", process.pid, command.empty() ? process.exe : command,
+                        time_text(process.start_time_ns), ending(process)));
+    }
+    for (const std::string& unreadable : facts.unreadable) {
+        out += painter.line("unreadable", unreadable);
+    }
+    return out;
+}
+
+}  // namespace cudiag
