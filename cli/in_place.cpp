@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/runs.h"
@@ -35,6 +37,23 @@ bool ends_within(int pid, int milliseconds) {
     const bool ended = poll(&watch, 1, milliseconds) == 1;
     (void)close(descriptor);
     return ended;
+}
+
+// With CUDIAG_PRINT=all: every load that failed and was asked about, a line each, cause of anything
+// or not.
+std::string probes_of(const Facts& facts) {
+    const char* print = std::getenv("CUDIAG_PRINT");
+    std::string text;
+    if (print == nullptr || std::string_view{print} != "all") {
+        return text;
+    }
+    for (const Process& process : facts.processes) {
+        for (const LoadFailure& failure : process.failures) {
+            text += fmt::format("cudiag: {} {} failed: {}\n", process.pid,
+                                failure.is_lookup ? "lookup" : "load", printable(failure.error));
+        }
+    }
+    return text;
 }
 
 // Told in place: what failed, and breakage that the root program lives with. The rest waits for
@@ -69,6 +88,7 @@ int in_place_command(const InPlaceOptions& options) {
     if (all > kBlocks) {
         text += fmt::format("cudiag: and {} more: cudiag report {}\n", all - kBlocks, options.run);
     }
+    text += options.when == "exit" ? probes_of(facts) : std::string{};
     if (!text.empty()) {
         text.insert(text.begin(), '\n');
         // One write, so that the block is not torn apart by other writers of the same terminal.

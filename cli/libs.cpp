@@ -1,7 +1,158 @@
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+
 #include "cli/commands.h"
+#include "diagnose/elf/elf_file.h"
+#include "diagnose/knowledge/knowledge.h"
+#include "diagnose/loader/case.h"
+#include "diagnose/loader/file_version.h"
+#include "present/finding_json.h"
+#include "present/libraries.h"
 
 namespace cudiag {
-int libs_command(const LibsOptions&) {
-    return kCouldNotRun;
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> file_argument(const std::string& target) {
+    std::error_code error;
+    return fs::is_regular_file(target, error) ? std::optional{fs::absolute(target, error).string()}
+                                              : std::nullopt;
 }
+
+// A bare SONAME is resolved as ld.so would for a program without a run path of its own.
+std::string by_name(const LoadState& state, const std::string& name) {
+    const Resolution resolution = resolve_dlopen(state, name, "");
+    return resolution.lookups.empty() ? std::string{} : resolution.lookups.front().found;
+}
+
+LoadState state_here(const std::string& file) {
+    Process process;
+    std::error_code error;
+    process.exe = file;
+    process.cwd = fs::current_path(error).string();
+    if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
+        process.environment["LD_LIBRARY_PATH"] = path;
+    }
+    return load_state_of(process, {});
+}
+
+int libs_of_file(const std::string& file, bool json) {
+    const TreeNode root = needed_tree(state_here(file), file);
+    if (root.missing()) {
+        complain(fmt::format("{}: {}", file, root.error));
+        return kCouldNotRun;
+    }
+    fmt::print("{}", json ? json_line(tree_json(root)) : render_tree(root, style_for(1)));
+    return missing_in(root).empty() && fatal_clashes_in(root).empty() ? kNothingFound : kFound;
+}
+
+// Files mapped with execute permission, each once: /proc/PID/maps, proc(5).
+std::optional<std::vector<std::string>> mapped_files(const std::string& pid) {
+    std::ifstream maps{"/proc/" + pid + "/maps"};
+    if (!maps) {
+        return std::nullopt;
+    }
+    std::vector<std::string> files;
+    std::set<std::string> seen;
+    for (std::string line; std::getline(maps, line);) {
+        const auto slash = line.find('/');
+        const auto space = line.find(' ');
+        if (slash != std::string::npos && space != std::string::npos &&
+            line.find('x', space) < space + 5) {
+            std::string path = line.substr(slash);
+            if (seen.insert(path).second) {
+                files.push_back(std::move(path));
+            }
+        }
+    }
+    return files;
+}
+
+std::vector<MappedLibrary> cuda_libraries(const std::vector<std::string>& files) {
+    std::map<std::string, std::vector<std::string>> users;  // by SONAME
+    for (const std::string& file : files) {
+        const ElfRead read = read_elf(file);
+        for (const std::string& needed :
+             read.file ? read.file->needed : std::vector<std::string>{}) {
+            users[needed].push_back(file);
+        }
+    }
+    std::map<std::string, int> copies;
+    std::vector<MappedLibrary> libraries;
+    for (const std::string& file : files) {
+        const std::string family = library_family(file_name(file));
+        if (family.empty()) {
+            continue;
+        }
+        ++copies[family];
+        MappedLibrary library;
+        library.path = file;
+        const ElfRead read = read_elf(file);
+        library.soname = read.file ? read.file->soname : "";
+        library.version = file_version(file);
+        if (const auto owner = owner_of(file)) {
+            library.package =
+                fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+        }
+        library.needed_by = users[library.soname];
+        libraries.push_back(std::move(library));
+    }
+    for (MappedLibrary& library : libraries) {
+        library.twice = copies[library_family(file_name(library.path))] > 1;
+    }
+    return libraries;
+}
+
+int libs_of_process(const std::string& pid, bool json) {
+    const auto files = mapped_files(pid);
+    if (!files || files->empty()) {
+        complain(
+            fmt::format("cannot read the mappings of process {}: {}", pid,
+                        files ? "it has none, or they are another user's" : std::strerror(errno)));
+        return kCouldNotRun;
+    }
+    const std::vector<MappedLibrary> libraries = cuda_libraries(*files);
+    if (json) {
+        fmt::print("{}", json_line(mapped_json(libraries)));
+    } else if (libraries.empty()) {
+        fmt::print("process {} has no CUDA library mapped ({} files in all)\n", pid, files->size());
+    } else {
+        fmt::print("{}", render_mapped(libraries, style_for(1)));
+    }
+    return kNothingFound;
+}
+
+}  // namespace
+
+int libs_command(const LibsOptions& options) {
+    const std::string& target = options.target;
+    if (!target.empty() && std::all_of(target.begin(), target.end(),
+                                       [](unsigned char c) { return std::isdigit(c) != 0; })) {
+        return libs_of_process(target, options.json);
+    }
+    std::optional<std::string> file = file_argument(target);
+    if (!file && target.find('/') == std::string::npos) {
+        if (const std::string found = by_name(state_here(""), target); !found.empty()) {
+            file = found;
+        }
+    }
+    if (!file) {
+        complain(
+            fmt::format("{} is no file here, no library that ld.so finds, and no pid", target));
+        return kCouldNotRun;
+    }
+    return libs_of_file(*file, options.json);
+}
+
 }  // namespace cudiag

@@ -14,7 +14,7 @@ int parse_and_dispatch(int argc, char** argv) {
         "cudiag explains why CUDA programs fail: what happened, on what evidence, and which "
         "command mends it."};
     app.set_version_flag("--version", "cudiag " CUDIAG_VERSION);
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1);
     app.footer(
         "Preload it:  LD_PRELOAD=$(cudiag lib) python finetune.py\n"
         "Exit status: 0 nothing found, 1 findings of severity error, 2 bad usage, 3 could not "
@@ -62,6 +62,10 @@ int parse_and_dispatch(int argc, char** argv) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
         complain(fmt::format("{} (see cudiag --help)", error.what()));
+        return kBadUsage;
+    }
+    if (app.get_subcommands().empty()) {
+        complain("say what to do: run, report, explain, libs or lib (see cudiag --help)");
         return kBadUsage;
     }
     if (*run) {

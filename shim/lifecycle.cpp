@@ -1,19 +1,21 @@
-// Begin and end of the shim in a process. Begin: the constructor, after those of the libraries that
-// the program needs (hooks that run before it work: originals are found on first use). End:
-// on_exit's handler, which runs last and knows the status, or the entries of intercept/exit.cpp;
-// none of them when a signal or a raw system call ends the process.
+// Begin: the constructor, after those of the libraries that the program needs. End: on_exit's
+// handler, which runs last and knows the status, or the entries of intercept/exit.cpp; none of them
+// when a signal or a raw system call ends the process.
 #include "shim/lifecycle.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "shim/asked.h"
 #include "shim/explain.h"
+#include "shim/forks.h"
 #include "shim/guard.h"
 #include "shim/modules.h"
 #include "shim/originals.h"
+#include "shim/python.h"
+#include "shim/run_directory.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
 
@@ -26,60 +28,122 @@ int on_exit(void (*function)(int, void*), void* argument) __attribute__((weak));
 namespace cudiag {
 namespace {
 
+bool begun = false;
 bool finished = false;
 
 bool run_directory_exists() {
     return access(run_directory(), F_OK) == 0;
 }
 
+// Only a process that has had children can be the root of a run of theirs.
+bool has_had_children() {
+    struct rusage usage {};
+
+    return getrusage(RUSAGE_CHILDREN, &usage) == 0 && (usage.ru_minflt != 0 || usage.ru_maxrss != 0);
+}
+
+void begin_afresh() {
+    forget_all_asked();
+    forget_session();
+    forget_run_directory();
+    forget_modules();
+    forget_explanation();
+    forget_last_exception();
+    finished = false;
+}
+
 void at_exit(int status, void* /*argument*/) {
     finish(EndHow::exit, status & 0xff);
 }
 
-__attribute__((constructor)) void begin() {
-    const KeepErrno keep;
-    remember_environment(environ);
-    read_settings();
-    if (session_state() == SessionState::off) {
-        return;
-    }
-    (void)originals();
-    if (on_exit != nullptr) {
-        (void)on_exit(at_exit, nullptr);
+__attribute__((constructor)) void construct() {
+    begin();
+}
+
+// musl does not tell the status; an interpreter that died of an exception is known.
+__attribute__((destructor)) void destruct() {
+    if (on_exit == nullptr) {
+        finish(EndHow::exit, last_exception_noted() ? 1 : 0);
     }
 }
 
 }  // namespace
 
+void begin() {
+    const KeepErrno keep;
+    if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    remember_environment(environ);
+    read_settings();
+    (void)originals();
+    if (session_state() == SessionState::off) {
+        return;
+    }
+    watch_forks(begin_afresh);
+    if (on_exit != nullptr) {
+        (void)on_exit(at_exit, nullptr);
+    }
+}
+
 void finish(EndHow how, int status) {
     const KeepErrno keep;
-    SessionState state = session_state();
-    if (state == SessionState::off || in_vfork_child()) {
-        return;
-    }
     const bool failed = how == EndHow::abort || status != 0;
+    SessionState state = session_state();
+    bool recorded = state == SessionState::open;
+    // Nearly every process leaves here, without a system call.
+    if (state == SessionState::off || (!failed && !recorded && printing() != Printing::all) ||
+        in_vfork_child()) {
+        return;
+    }
     // The libraries of a program that failed with CUDA in it are worth telling, whatever it failed
-    // of.
-    if (failed && state == SessionState::idle && has_cuda_library() && open_session()) {
-        (void)note_modules();
-    } else if (failed && state == SessionState::open) {
+    // of. A fork child is its parent's business, and may hold a lock of the loader's that nobody
+    // will ever release.
+    if (failed && !recorded && !is_fork_child() && has_cuda_library()) {
+        recorded = open_session();
+    }
+    if (failed && recorded) {
         (void)note_modules();
     }
-    state = session_state();
     mark_end(how, status);
-    if (!failed && !breakage_noted()) {
-        if (state == SessionState::open) {
-            discard_session();
-        }
+    if (!failed && !breakage_noted() && printing() != Printing::all) {
+        discard_session(true);
         return;
     }
-    if (printing() == Printing::off || __atomic_exchange_n(&finished, true, __ATOMIC_ACQ_REL)) {
+    if (printing() == Printing::off || (!recorded && !has_had_children()) ||
+        __atomic_exchange_n(&finished, true, __ATOMIC_ACQ_REL)) {
         return;
     }
-    // Asked last: it walks /proc, and most processes that end with a status other than 0 have
-    // recorded nothing. Their children may have: then the run's directory is there.
     if (is_root() && run_directory_exists()) {
         explain_at_exit();
+    }
+}
+
+void note_death(int child, int status) {
+    const KeepErrno keep;
+    const SessionState state = session_state();
+    if (in_vfork_child()) {
+        return;
+    }
+    // Noted when the child had something recorded, or this process has.
+    if (state == SessionState::open ||
+        (state == SessionState::idle && run_directory_exists() && open_session())) {
+        const FieldValue fields[] = {
+            FieldValue::of(Field::pid, static_cast<uint64_t>(child)),
+            FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(status)))};
+        (void)note(EntryKind::child_ended, fields, 2);
+    }
+}
+
+void note_exec(bool replaces) {
+    const KeepErrno keep;
+    if (session_state() != SessionState::open || in_vfork_child()) {
+        return;
+    }
+    if (replaces && !breakage_noted()) {
+        discard_session(false);
+    } else {
+        mark_end(EndHow::exec, 0);
     }
 }
 

@@ -14,7 +14,6 @@ namespace {
 // CPython's C API, 3.8 to 3.14: functions of the stable ABI where there is one (Include/*.h).
 // Objects are opaque.
 struct Api {
-    int (*is_initialized)();
     void* (*this_thread_state)();     // PyGILState_GetThisThreadState
     void* (*current_thread_state)();  // PyThreadState_GetUnchecked (3.13),
                                       // _PyThreadState_UncheckedGet (before)
@@ -35,12 +34,12 @@ struct Api {
     void* none;
 
     bool complete() const {
-        return is_initialized != nullptr && this_thread_state != nullptr &&
-               current_thread_state != nullptr && get_frame != nullptr &&
-               get_attribute != nullptr && utf8 != nullptr && as_long != nullptr &&
-               type_of != nullptr && item != nullptr && system_object != nullptr &&
-               cause != nullptr && context != nullptr && traceback != nullptr && drop != nullptr &&
-               fetch_error != nullptr && restore_error != nullptr;
+        return this_thread_state != nullptr && current_thread_state != nullptr &&
+               get_frame != nullptr && get_attribute != nullptr && utf8 != nullptr &&
+               as_long != nullptr && type_of != nullptr && item != nullptr &&
+               system_object != nullptr && cause != nullptr && context != nullptr &&
+               traceback != nullptr && drop != nullptr && fetch_error != nullptr &&
+               restore_error != nullptr;
     }
 };
 
@@ -56,11 +55,10 @@ bool has_python() {
     if (python_found) {
         return true;
     }
-    find(python.is_initialized, "Py_IsInitialized");
-    if (python.is_initialized == nullptr) {
+    find(python.this_thread_state, "PyGILState_GetThisThreadState");
+    if (python.this_thread_state == nullptr) {
         return false;  // the common case: one walk, no more
     }
-    find(python.this_thread_state, "PyGILState_GetThisThreadState");
     find(python.current_thread_state, "PyThreadState_GetUnchecked");
     if (python.current_thread_state == nullptr) {
         find(python.current_thread_state, "_PyThreadState_UncheckedGet");
@@ -84,9 +82,10 @@ bool has_python() {
 }
 
 // The thread's own state is the one that runs: PyGILState_Check alone answers yes to everybody once
-// sub-interpreters exist.
+// sub-interpreters exist. Py_IsInitialized is of no use: it says no from the beginning of
+// finalization, when the last exception is still there; before initialization both are null.
 bool holds_gil() {
-    if (!has_python() || python.is_initialized() == 0) {
+    if (!has_python()) {
         return false;
     }
     const void* own = python.this_thread_state();

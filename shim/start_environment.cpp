@@ -14,6 +14,7 @@ struct Name {
 
 // The only list: what is recorded of a user's environment, and what the command is started with.
 constexpr Name kNames[] = {{"LD_*", kRecord},
+                           {"CUDIAG", kRecord | kPass},
                            {"CUDIAG_*", kRecord | kPass},
                            {"CUDA*", kRecord},
                            {"NCCL_*", kRecord},

@@ -75,7 +75,7 @@ ElfImage::ElfImage(const std::string& path) {
     }
     const std::string magic = bytes(0, kIdentification);
     if (magic.compare(0, SELFMAG, ELFMAG) != 0) {
-        describe_non_elf(path);
+        describe_non_elf();
         return;
     }
     const char elf_class = magic.size() > EI_CLASS ? magic[EI_CLASS] : '\0';
@@ -109,14 +109,15 @@ ElfImage::~ElfImage() {
     }
 }
 
-void ElfImage::describe_non_elf(const std::string& path) {
+void ElfImage::describe_non_elf() {
     const std::string head = bytes(0, 256);
     problem_ = ElfProblem::not_elf;
+    if (head.compare(0, 7, "!<arch>") == 0) {
+        detail_ = "a static library (ar archive)";
+        return;
+    }
     if (!is_text(head)) {
         detail_ = fmt::format("data that does not begin with the ELF magic ({} bytes)", size_);
-        if (path.size() > 2 && head.compare(0, 7, "!<arch>") == 0) {
-            detail_ = "a static library (ar archive)";
-        }
         return;
     }
     if (is_linker_script(head)) {

@@ -67,7 +67,7 @@ class ElfImage {
     std::string_view view(std::uint64_t offset,
                           std::uint64_t limit) const;  // valid until the next call
     bool foreign_order() const;
-    void describe_non_elf(const std::string& path);
+    void describe_non_elf();
     bool read_segments();
     void read_dynamic();
     void check_length();

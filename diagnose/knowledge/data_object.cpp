@@ -1,5 +1,7 @@
 #include "diagnose/knowledge/data_object.h"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "diagnose/knowledge/tables.h"
@@ -88,8 +90,9 @@ std::vector<DataObject> DataObject::optional_objects(const std::string& key) {
     if (!value->is_array()) {
         fail("'" + key + "' is not a list");
     }
+    result.reserve(value->size());
     for (std::size_t i = 0; i < value->size(); ++i) {
-        result.emplace_back((*value)[i], place_ + "." + key + "[" + std::to_string(i) + "]");
+        result.emplace_back((*value)[i], fmt::format("{}.{}[{}]", place_, key, i));
     }
     return result;
 }
@@ -105,7 +108,7 @@ std::vector<std::pair<std::string, std::string>> DataObject::pairs(const std::st
     }
     for (const auto& [name, item] : value->items()) {
         if (!item.is_string() || item.get_ref<const std::string&>().empty()) {
-            fail("'" + key + "." + name + "' is not a text");
+            fail(fmt::format("'{}.{}' is not a text", key, name));
         }
         result.emplace_back(name, item.get<std::string>());
     }

@@ -1,5 +1,7 @@
 // knowledge/libraries.json: families with templates for the vendors' package names, expanded to one
 // release a SONAME.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -23,8 +25,7 @@ struct Defaults {
 
 // "11.x" -> 11.8 by the defaults; "11.1-11.8" -> 11.8; "11.0" -> itself.
 std::string newest_of(const std::string& cuda, const Defaults& defaults, DataObject& at) {
-    const std::string last =
-        cuda.substr(cuda.find('-') == std::string::npos ? 0 : cuda.find('-') + 1);
+    std::string last = cuda.substr(cuda.find('-') == std::string::npos ? 0 : cuda.find('-') + 1);
     const std::string major = last.substr(0, last.find('.'));
     if (last != major + ".x") {
         return last;
@@ -190,6 +191,7 @@ void add_family(LibraryTable& table, DataObject& entry, const Defaults& defaults
     family.notes = entry.texts("notes");
     const Templates own = templates_of(entry, {});
     const std::string file = entry.text("file");
+    const std::string stem = file + ".so";
     if (!table.family_of.emplace(file, family.library).second) {
         entry.fail("'" + file + "' occurs twice");
     }
@@ -200,8 +202,8 @@ void add_family(LibraryTable& table, DataObject& entry, const Defaults& defaults
     for (DataObject& release : entry.objects("releases")) {
         LibraryRelease made_release = release_of(release, family, own, defaults);
         const std::string soname = made_release.soname;
-        if (soname.rfind(file + ".so", 0) != 0) {
-            release.fail("'" + soname + "' is no " + file + ".so");
+        if (soname.rfind(stem, 0) != 0) {
+            release.fail(fmt::format("'{}' is no {}", soname, stem));
         }
         if (!table.by_soname.emplace(soname, std::move(made_release)).second) {
             release.fail("'" + soname + "' occurs twice");

@@ -192,6 +192,17 @@ Source source_of(const LoaderCase& c, const std::string& soname, const std::stri
     return source;
 }
 
+std::vector<Copy> copies_near(const LoaderCase& c, const std::string& soname,
+                              const std::vector<SearchStep>& searched) {
+    std::vector<std::string> directories;
+    for (const SearchStep& step : searched) {
+        if (step.rule != Rule::cache && step.rule != Rule::already_loaded) {
+            directories.push_back(step.dir);
+        }
+    }
+    return find_copies(soname, c.process, c.modules, c.state.config, directories);
+}
+
 nlohmann::ordered_json searched_json(const std::vector<SearchStep>& steps) {
     auto list = nlohmann::ordered_json::array();
     for (const SearchStep& step : steps) {

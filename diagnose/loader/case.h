@@ -52,6 +52,10 @@ struct Source {
 
 Source source_of(const LoaderCase& c, const std::string& soname, const std::string& needed_by);
 
+// Copies of a library around the process and in every directory that was searched for it.
+std::vector<Copy> copies_near(const LoaderCase& c, const std::string& soname,
+                              const std::vector<SearchStep>& searched);
+
 // [{"dir", "why", "result"}…], as findings.md has it.
 nlohmann::ordered_json searched_json(const std::vector<SearchStep>& steps);
 nlohmann::ordered_json copies_json(const std::vector<Copy>& copies, std::size_t most = 12);

@@ -43,7 +43,7 @@ std::optional<Finding> loader_libstdcxx_too_old(const LoaderCase& c) {
     const std::string soname = file_name(c.error.provider);
     const std::string best = best_version(c.error.provider, c.error.version);
     const Source source = source_of(c, soname, c.error.subject);
-    std::vector<Copy> copies = find_copies(soname, c.process, c.modules, c.state.config);
+    std::vector<Copy> copies = copies_near(c, soname, source.searched);
     const auto good = std::find_if(copies.begin(), copies.end(), [&](const Copy& copy) {
         return copy.why_not.empty() && defines_version(copy.path, c.error.version);
     });

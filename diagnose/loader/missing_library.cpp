@@ -35,7 +35,7 @@ Missing gather(const LoaderCase& c) {
         missing.chain = lookup->chain;
         missing.searched = lookup->steps;
     }
-    missing.copies = find_copies(missing.name, c.process, c.modules, c.state.config);
+    missing.copies = copies_near(c, missing.name, missing.searched);
     missing.release = library_release(missing.name);
     if (!missing.needed_by.empty()) {
         missing.user = owner_of(missing.needed_by);

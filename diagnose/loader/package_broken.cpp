@@ -69,7 +69,7 @@ Fix restore_link(const LoaderCase& c, const Copy& copy, const std::string& sonam
 
 std::optional<Finding> lost_link(const LoaderCase& c, const std::string& soname) {
     const Source source = source_of(c, soname, c.error.subject);
-    for (const Copy& copy : find_copies(soname, c.process, c.modules, c.state.config)) {
+    for (const Copy& copy : copies_near(c, soname, source.searched)) {
         const std::string directory = fs::path{copy.path}.parent_path().string();
         std::error_code error;
         const bool helps = copy.why_not.empty() && !copy.named &&

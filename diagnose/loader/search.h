@@ -1,4 +1,4 @@
-// A model of how glibc's ld.so finds a library: elf/dl-load.c of glibc 2.31 to 2.41. Checked
+// A model of how glibc's ld.so finds a library: elf/dl-load.c of glibc 2.31 to 2.43. Checked
 // against LD_DEBUG=libs on real libraries by tests/unit/diagnose/loader/. Searches the real file
 // system; changes nothing.
 #pragma once

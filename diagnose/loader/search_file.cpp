@@ -4,9 +4,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "diagnose/elf/elf_file.h"
@@ -105,15 +109,51 @@ Candidate check_identification(const std::string& path, const unsigned char* ide
     return fine;
 }
 
+// The oldest kernel that .note.ABI-tag names, in the form of FileDemands::kernel; 0 if there is
+// none.
 template <class Segment>
-Candidate check_segments(const std::string& table, std::uint16_t type, const FileDemands& demands,
-                         Candidate fine) {
+unsigned kernel_wanted(int fd, const Segment& segment) {
+    constexpr std::size_t kLongest = 4096;
+    constexpr std::uint32_t kLinux = 0;
+    if (segment.p_type != PT_NOTE || segment.p_filesz < 32 ||
+        (segment.p_align != 4 && segment.p_align != 8)) {
+        return 0;
+    }
+    std::string notes(std::min<std::size_t>(segment.p_filesz, kLongest), '\0');
+    const ssize_t got = pread(fd, notes.data(), notes.size(), static_cast<off_t>(segment.p_offset));
+    notes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+    const auto rounded = [&](std::size_t size) {
+        return (size + segment.p_align - 1) & ~(segment.p_align - 1);
+    };
+    for (std::size_t at = 0; at + 32 <= notes.size();) {
+        std::array<std::uint32_t, 8>
+            note;  // name size, description size, type, "GNU", system, three numbers
+        std::memcpy(note.data(), notes.data() + at, sizeof note);
+        if (note[0] == 4 && note[1] == 16 && note[2] == NT_GNU_ABI_TAG &&
+            std::memcmp(&note[3], "GNU", 4) == 0) {
+            return note[4] == kLinux
+                       ? (note[5] & 0xff) << 16 | (note[6] & 0xff) << 8 | (note[7] & 0xff)
+                       : 0;
+        }
+        at += rounded(12 + std::size_t{note[0]}) + rounded(note[1]);
+    }
+    return 0;
+}
+
+template <class Segment>
+Candidate check_segments(int fd, const std::string& table, std::uint16_t type,
+                         const FileDemands& demands, Candidate fine) {
     bool loadable = false;
     bool dynamic = false;
     bool empty_dynamic = false;
     for (std::size_t i = 0; i + sizeof(Segment) <= table.size(); i += sizeof(Segment)) {
         Segment segment;
         std::memcpy(&segment, table.data() + i, sizeof segment);
+        const unsigned kernel = demands.kernel != 0 ? kernel_wanted(fd, segment) : 0;
+        if (kernel > demands.kernel) {
+            return pass_over(ENOENT, fmt::format("needs Linux {}.{}.{}", kernel >> 16,
+                                                 kernel >> 8 & 0xff, kernel & 0xff));
+        }
         if (segment.p_type == PT_DYNAMIC) {
             dynamic = dynamic || segment.p_filesz != 0;
             empty_dynamic = empty_dynamic || segment.p_filesz == 0;
@@ -163,7 +203,7 @@ Candidate check_headers(int fd, const std::string& start, const FileDemands& dem
     if (got < 0 || static_cast<std::size_t>(got) != table.size()) {
         return reject("cannot read file data", "truncated: its program headers are cut off");
     }
-    return check_segments<Segment>(table, header.e_type, demands, std::move(fine));
+    return check_segments<Segment>(fd, table, header.e_type, demands, std::move(fine));
 }
 
 }  // namespace
@@ -198,6 +238,17 @@ Candidate examine(const std::string& path, const FileDemands& demands) {
                                                                       std::move(verdict))
                               : check_headers<Elf32_Ehdr, Elf32_Phdr>(file.get(), start, demands,
                                                                       std::move(verdict));
+}
+
+unsigned running_kernel() {
+    utsname name = {};
+    unsigned major = 0;
+    unsigned minor = 0;
+    unsigned patch = 0;
+    if (uname(&name) != 0 || std::sscanf(name.release, "%u.%u.%u", &major, &minor, &patch) < 2) {
+        return 0;
+    }
+    return (major & 0xff) << 16 | (minor & 0xff) << 8 | std::min(patch, 0xffU);
 }
 
 std::string cannot_open(int error_number) {

@@ -26,10 +26,15 @@ struct FileDemands {
     unsigned bits = 64;
     std::uint16_t machine = 0;
     bool as_program = false;  // given to ld.so as the program: an executable is then welcome
+    unsigned kernel = 0;      // of a loader that minds .note.ABI-tag (glibc < 2.36): 0x030a00 for
+                              // Linux 3.10; 0: it does not
 };
 
 // Follows glibc's open_verify and the checks of _dl_map_object_from_fd. `path` as to be opened.
 Candidate examine(const std::string& path, const FileDemands& demands);
+
+// In the form of FileDemands::kernel; 0 if it cannot be told.
+unsigned running_kernel();
 
 // "cannot open shared object file: No such file or directory"
 std::string cannot_open(int error_number);

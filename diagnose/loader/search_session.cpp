@@ -49,6 +49,7 @@ SearchSession::SearchSession(const LoadState& state)
     const std::optional<ElfFile> interpreter = read_elf(state.config.interpreter).file;
     demands_.machine = interpreter ? interpreter->machine : host_machine();
     demands_.bits = interpreter ? interpreter->bits : 64;
+    demands_.kernel = glibc_at_least(state.config, 36) ? 0 : running_kernel();
     add_modules();
     add_interpreter();
 }
@@ -173,10 +174,10 @@ Lookup SearchSession::start(const std::string& program) {
     object->path = program;
     object->elf = elf_or_nothing(on_disk(program), program);
     object->program = true;
-    // The kernel gives ld.so a program's true path by /proc/self/exe; a library given to `ld.so
-    // FILE` keeps its name.
-    object->origin =
-        object->elf.executable() ? directory_part(real_path(on_disk(program))) : origin_of(program);
+    // The kernel gives ld.so a program's true path by /proc/self/exe; `ld.so FILE` takes the name
+    // as it stands until glibc 2.42.
+    const bool true_path = object->elf.executable() || glibc_at_least(state_.config, 42);
+    object->origin = true_path ? directory_part(real_path(on_disk(program))) : origin_of(program);
     program_ = object.get();
     objects_.insert(objects_.begin(), std::move(object));
     return lookup;

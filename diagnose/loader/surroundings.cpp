@@ -110,8 +110,12 @@ void add_toolkits(Directories& directories, const Process& process) {
 
 std::vector<std::string> library_directories(const Process& process,
                                              const std::vector<Module>& modules,
-                                             const LoaderConfig& config) {
+                                             const LoaderConfig& config,
+                                             const std::vector<std::string>& searched) {
     Directories directories;
+    for (const std::string& directory : searched) {
+        directories.add(directory);
+    }
     for (const std::string& site : site_packages_dirs(process, modules)) {
         directories.add_children(fs::path{site} / "nvidia", "lib");
         directories.add_children(site, "lib");
@@ -252,11 +256,12 @@ std::string python_command(const Process& process) {
 }
 
 std::vector<Copy> find_copies(const std::string& soname, const Process& process,
-                              const std::vector<Module>& modules, const LoaderConfig& config) {
+                              const std::vector<Module>& modules, const LoaderConfig& config,
+                              const std::vector<std::string>& searched) {
     const std::string stem = stem_of(soname);
     std::vector<Copy> copies;
     std::set<std::string> seen;
-    for (const std::string& directory : library_directories(process, modules, config)) {
+    for (const std::string& directory : library_directories(process, modules, config, searched)) {
         std::error_code error;
         std::vector<fs::path> files;
         for (const auto& file : fs::directory_iterator(directory, error)) {

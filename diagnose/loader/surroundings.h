@@ -35,10 +35,12 @@ struct Copy {
     std::string why_not;  // why it is no substitute; "" if it is one
 };
 
-// Every copy of `soname`, or of another version of the same library, in the surroundings. Those
+// Every copy of `soname`, or of another version of the same library, in the surroundings and in the
+// directories `searched`. Those
 // that would satisfy it come first, then by path.
 std::vector<Copy> find_copies(const std::string& soname, const Process& process,
-                              const std::vector<Module>& modules, const LoaderConfig& config);
+                              const std::vector<Module>& modules, const LoaderConfig& config,
+                              const std::vector<std::string>& searched = {});
 
 // Is this a stub of the driver: a file in a toolkit's stubs directory, or one that says so itself?
 bool is_stub(const std::string& path);

@@ -125,7 +125,7 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
         return finding;
     }
     const Source source = source_of(c, soname, file);
-    std::vector<Copy> copies = find_copies(soname, c.process, c.modules, c.state.config);
+    std::vector<Copy> copies = copies_near(c, soname, source.searched);
     for (Copy& copy : copies) {
         if (copy.why_not.empty() && !supplies(c, copy.path)) {
             copy.why_not = fmt::format("lacks {} too", what);

@@ -1,8 +1,11 @@
 // dpkg's database: /var/lib/dpkg/info/PACKAGE[:ARCH].list, one path a line; /var/lib/dpkg/status;
 // and /var/lib/dpkg/diversions, three lines an entry: path, where it was moved, the package that
 // did it (dpkg-divert(1)).
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <mutex>
 #include <sstream>
 
 #include "diagnose/packages/databases.h"
@@ -52,6 +55,48 @@ std::vector<Diversion> diversions(const std::string& root) {
     return result;
 }
 
+// A package may ship files below these only (Debian policy 9.1: the Filesystem Hierarchy Standard):
+// most files that are asked about, those of home directories and caches, need no search.
+bool can_be_packaged(const std::string& path) {
+    constexpr std::array<std::string_view, 12> kTops{"bin",   "boot",  "etc",    "lib",
+                                                     "lib32", "lib64", "libx32", "opt",
+                                                     "sbin",  "srv",   "usr",    "var"};
+    const std::string_view rest =
+        std::string_view{path}.substr(std::min<std::size_t>(path.size(), 1));
+    return std::find(kTops.begin(), kTops.end(), rest.substr(0, rest.find('/'))) != kTops.end();
+}
+
+struct List {
+    std::string file, text;
+};
+
+// All lists of one system. One explanation asks for a dozen owners, and reading 1,500 lists takes
+// 50 ms: they are kept until the directory changes (dpkg renames new lists into it).
+std::shared_ptr<const std::vector<List>> lists(const std::string& root) {
+    static std::mutex mutex;
+    static std::string kept_root;
+    static fs::file_time_type kept_time;
+    static std::shared_ptr<const std::vector<List>> kept;
+    const std::lock_guard lock{mutex};
+    std::error_code error;
+    const std::string directory = root + "/var/lib/dpkg/info";
+    const auto time = fs::last_write_time(directory, error);
+    if (error) {
+        return std::make_shared<const std::vector<List>>();
+    }
+    if (!kept || kept_root != root || kept_time != time) {
+        auto fresh = std::make_shared<std::vector<List>>();
+        for (std::string& file : entries_ending(directory, ".list")) {
+            std::string text = file_text(file);
+            fresh->push_back({std::move(file), std::move(text)});
+        }
+        kept = std::move(fresh);
+        kept_root = root;
+        kept_time = time;
+    }
+    return kept;
+}
+
 // "libc6" of ".../libc6:amd64.list".
 std::pair<std::string, std::string> name_and_architecture(const std::string& list) {
     const std::string stem = fs::path{list}.stem().string();
@@ -96,6 +141,9 @@ Package package_of(const std::string& root, const std::string& list) {
 }  // namespace
 
 std::optional<Package> dpkg_owner(const std::string& root, const std::string& path) {
+    if (!can_be_packaged(path)) {
+        return std::nullopt;
+    }
     std::string not_of, only_of;
     std::vector<std::string> names = aliases(root, path);
     for (const Diversion& diversion : diversions(root)) {
@@ -111,15 +159,15 @@ std::optional<Package> dpkg_owner(const std::string& root, const std::string& pa
             }
         }
     }
-    for (const std::string& list : entries_ending(root + "/var/lib/dpkg/info", ".list")) {
-        const std::string package = name_and_architecture(list).first;
+    const auto all = lists(root);
+    for (const List& list : *all) {
+        const std::string package = name_and_architecture(list.file).first;
         if (package == not_of || (!only_of.empty() && package != only_of)) {
             continue;
         }
-        const std::string text = file_text(list);
         for (const std::string& name : names) {
-            if (has_line(text, name)) {
-                return package_of(root, list);
+            if (has_line(list.text, name)) {
+                return package_of(root, list.file);
             }
         }
     }

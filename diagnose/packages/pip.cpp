@@ -264,6 +264,7 @@ std::vector<ListedFile> pip_files(const Package& package) {
 std::vector<Package> pip_packages(const std::string& site_packages,
                                   const std::vector<std::string>& names) {
     std::vector<std::string> wanted;
+    wanted.reserve(names.size());
     for (const std::string& name : names) {
         wanted.push_back(normalised(name));
     }

@@ -10,12 +10,12 @@ namespace cudiag {
 namespace {
 
 // A suffix's place in the order, and its number: 2.0rc1 -> {rc, 1}.
-enum Stage : int { kDev = -4, kAlpha = -3, kBeta = -2, kCandidate = -1, kRelease = 0, kPost = 1 };
+enum class Stage : signed char { dev, alpha, beta, candidate, release, post };
 
 struct ParsedVersion {
     std::uint64_t epoch = 0;
     std::vector<std::uint64_t> numbers;
-    Stage stage = kRelease;
+    Stage stage = Stage::release;
     std::uint64_t stage_number = 0;
     bool development = false;  // 1.0rc1.dev3 comes before 1.0rc1
     std::uint64_t development_number = 0;
@@ -58,16 +58,16 @@ void take_suffix(std::string_view& text, ParsedVersion& version) {
         Stage stage;
     };
 
-    constexpr std::array<Word, 10> kWords{{{"alpha", kAlpha},
-                                           {"beta", kBeta},
-                                           {"preview", kCandidate},
-                                           {"pre", kCandidate},
-                                           {"post", kPost},
-                                           {"rev", kPost},
-                                           {"dev", kDev},
-                                           {"rc", kCandidate},
-                                           {"a", kAlpha},
-                                           {"b", kBeta}}};
+    constexpr std::array<Word, 10> kWords{{{"alpha", Stage::alpha},
+                                           {"beta", Stage::beta},
+                                           {"preview", Stage::candidate},
+                                           {"pre", Stage::candidate},
+                                           {"post", Stage::post},
+                                           {"rev", Stage::post},
+                                           {"dev", Stage::dev},
+                                           {"rc", Stage::candidate},
+                                           {"a", Stage::alpha},
+                                           {"b", Stage::beta}}};
     for (const Word& word : kWords) {
         if (text.substr(0, word.text.size()) != word.text) {
             continue;
@@ -79,7 +79,7 @@ void take_suffix(std::string_view& text, ParsedVersion& version) {
         }
         const std::uint64_t number =
             !text.empty() && is_digit(text.front()) ? take_number(text) : 0;
-        if (word.stage == kDev) {
+        if (word.stage == Stage::dev) {
             version.development = true;
             version.development_number = number;
         } else {
@@ -111,7 +111,7 @@ ParsedVersion parsed(const std::string& whole) {
         if (text.front() == '-' && text.size() > 1 &&
             is_digit(text[1])) {  // "1.0-1" is a post release
             text.remove_prefix(1);
-            version.stage = kPost;
+            version.stage = Stage::post;
             version.stage_number = take_number(text);
         } else if (text.front() == '.' || text.front() == '-' || text.front() == '_') {
             text.remove_prefix(1);
@@ -119,8 +119,8 @@ ParsedVersion parsed(const std::string& whole) {
             take_suffix(text, version);
         }
     }
-    if (version.development && version.stage == kRelease) {
-        version.stage = kDev;
+    if (version.development && version.stage == Stage::release) {
+        version.stage = Stage::dev;
         version.stage_number = version.development_number;
         version.development = false;
     }

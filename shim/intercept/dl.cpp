@@ -154,7 +154,8 @@ bool is_breakage(const char* asked, const char* text) {
     }
     const bool itself = length == strlen(asked) && memcmp(text, asked, length) == 0;
     if (strchr(asked, '/') != nullptr) {
-        return !itself || !ends_with(text, "No such file or directory");
+        return !itself || (!ends_with(text, "No such file or directory") &&
+                           !ends_with(text, "invalid ELF header"));
     }
     const bool same_name = base_length == strlen(asked) && memcmp(base, asked, base_length) == 0;
     const bool wants_more = strstr(colon, "undefined symbol") != nullptr ||

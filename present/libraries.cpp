@@ -1,0 +1,140 @@
+#include "present/libraries.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+namespace cudiag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class TreeText {
+  public:
+    explicit TreeText(const Style& style) : style_{style} {}
+
+    std::string render(const TreeNode& root) {
+        line("", root, true, true);
+        return std::move(out_);
+    }
+
+  private:
+    std::string paint(const char* code, const std::string& text) const {
+        return style_.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+    }
+
+    std::string found_text(const TreeNode& node) const {
+        if (node.missing()) {
+            return paint("1;31", node.error.empty() ? "not found" : printable(node.error));
+        }
+        const SearchStep* step = node.matched();
+        std::string rule = node.already_loaded ? "already mapped"
+                           : step != nullptr   ? why(*step)
+                                               : "";
+        return printable(node.path) + paint("2", rule.empty() ? "" : " [" + printable(rule) + "]") +
+               (node.elsewhere ? paint("2", " …") : "");
+    }
+
+    void line(const std::string& indent, const TreeNode& node, bool last, bool root) {
+        const std::string branch = root ? "" : indent + (last ? "└── " : "├── ");
+        const std::string below = root ? "" : indent + (last ? "    " : "│   ");
+        out_ += node.name == node.path
+                    ? fmt::format("{}{}\n", branch, printable(node.name))
+                    : fmt::format("{}{} → {}\n", branch, printable(node.name), found_text(node));
+        if (node.missing()) {
+            for (const SearchStep& step : node.steps) {
+                out_ += fmt::format("{}      {} {} ({})\n", below, printable(step.dir), step.result,
+                                    printable(why(step)));
+            }
+        }
+        for (const VersionClash& clash : node.clashes) {
+            out_ += fmt::format("{}      {}\n", below,
+                                paint(clash.weak ? "2" : "1;31",
+                                      fmt::format("wants version {} of {}, which lacks it",
+                                                  clash.version, printable(clash.provider))));
+        }
+        for (const ShadowedCopy& copy : node.shadowed) {
+            out_ += fmt::format("{}      {}\n", below,
+                                paint(copy.own ? "1;33" : "2",
+                                      fmt::format("another copy is passed by: {} ({})",
+                                                  printable(copy.path), printable(copy.where))));
+        }
+        for (std::size_t i = 0; i < node.children.size(); ++i) {
+            line(below, node.children[i], i + 1 == node.children.size(), false);
+        }
+    }
+
+    const Style& style_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string render_tree(const TreeNode& root, const Style& style) {
+    return TreeText{style}.render(root);
+}
+
+Json tree_json(const TreeNode& node) {
+    Json json{{"name", node.name}, {"path", node.path}};
+    if (node.missing()) {
+        json["error"] = node.error;
+        auto searched = Json::array();
+        for (const SearchStep& step : node.steps) {
+            searched.push_back({{"dir", step.dir}, {"why", why(step)}, {"result", step.result}});
+        }
+        json["searched"] = std::move(searched);
+    } else if (const SearchStep* step = node.matched()) {
+        json["why"] = why(*step);
+    }
+    auto clashes = Json::array();
+    for (const VersionClash& clash : node.clashes) {
+        clashes.push_back(
+            {{"version", clash.version}, {"provider", clash.provider}, {"weak", clash.weak}});
+    }
+    json["version_clashes"] = std::move(clashes);
+    auto shadowed = Json::array();
+    for (const ShadowedCopy& copy : node.shadowed) {
+        shadowed.push_back({{"path", copy.path}, {"where", copy.where}});
+    }
+    json["passed_by"] = std::move(shadowed);
+    auto children = Json::array();
+    for (const TreeNode& child : node.children) {
+        children.push_back(tree_json(child));
+    }
+    json["needs"] = std::move(children);
+    return json;
+}
+
+std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Style& style) {
+    std::string out;
+    for (const MappedLibrary& library : libraries) {
+        out += fmt::format(
+            "{}{}\n", printable(library.path),
+            library.twice ? (style.colour ? "  \033[1;33mmapped twice\033[0m" : "  mapped twice")
+                          : "");
+        out += fmt::format("    {}{}{}\n",
+                           library.version.empty() ? "version unknown" : library.version,
+                           library.package.empty() ? "" : ", ", library.package);
+        if (!library.needed_by.empty()) {
+            out += fmt::format(
+                "    needed by {}\n",
+                wrapped(printable(fmt::format("{}", fmt::join(library.needed_by, ", "))),
+                        style.width, 14));
+        }
+    }
+    return out;
+}
+
+Json mapped_json(const std::vector<MappedLibrary>& libraries) {
+    auto list = Json::array();
+    for (const MappedLibrary& library : libraries) {
+        list.push_back({{"path", library.path},
+                        {"soname", library.soname},
+                        {"version", library.version},
+                        {"package", library.package},
+                        {"needed_by", library.needed_by},
+                        {"twice", library.twice}});
+    }
+    return list;
+}
+
+}  // namespace cudiag
