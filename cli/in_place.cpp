@@ -60,7 +60,8 @@ std::string probes_of(const Facts& facts) {
 // `cudiag report`.
 bool worth_printing(const Finding& finding, int pid) {
     return finding.severity == Severity::error ||
-           (finding.pid == pid && finding.slug.rfind("loader-", 0) == 0);
+           (finding.severity == Severity::warning && finding.pid == pid &&
+            finding.slug.rfind("loader-", 0) == 0);
 }
 
 }  // namespace

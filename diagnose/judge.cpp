@@ -89,6 +89,21 @@ void judge_loads(const Process& process, const Machine& machine, Collector& out)
     }
 }
 
+// What the libraries in a failed process tell. If it failed of something that has nothing to do
+// with CUDA, that is a note.
+void judge_libraries(const Process& process, Collector& out) {
+    std::vector<Finding> findings = loader_two_runtimes(process);
+    if (auto stub = loader_stub_driver(process)) {
+        findings.push_back(std::move(*stub));
+    }
+    for (Finding& finding : findings) {
+        if (!may_be_about_cuda(process)) {
+            finding.severity = Severity::note;
+        }
+        out.add(std::move(finding));
+    }
+}
+
 }  // namespace
 
 std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
@@ -100,12 +115,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
     for (const Process& process : facts.processes) {
         judge_loads(process, machine, out);
         if (process.failed()) {
-            for (Finding& finding : loader_two_runtimes(process)) {
-                out.add(std::move(finding));
-            }
-            if (auto finding = loader_stub_driver(process)) {
-                out.add(std::move(*finding));
-            }
+            judge_libraries(process, out);
         }
         if (auto finding = process_killed(process, deaths)) {
             out.add(std::move(*finding));

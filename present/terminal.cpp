@@ -78,6 +78,14 @@ std::string label_of(std::string key) {
     return key;
 }
 
+// "DT_RUNPATH of /a/long/path/_C.so" -> "DT_RUNPATH of _C.so": the chain above names the file in
+// full.
+std::string short_why(const std::string& why) {
+    const auto of = why.find(" of /");
+    const auto slash = why.rfind('/');
+    return of == std::string::npos ? why : why.substr(0, of + 4) + why.substr(slash + 1);
+}
+
 // The search, a line a directory. The same directory tried by two rules stands twice, as ld.so
 // looked twice.
 std::string render_search(const Json& steps, const Painter& painter) {
@@ -96,9 +104,9 @@ std::string render_search(const Json& steps, const Painter& painter) {
         }
         const std::string result = step.value("result", "");
         const bool found = result.rfind("found", 0) == 0;
-        std::string text =
-            fmt::format("{:<{}}  {}  ({})", printable(step.value("dir", "")), longest,
-                        found ? painter.green(result) : result, printable(step.value("why", "")));
+        std::string text = fmt::format("{:<{}}  {}  ({})", printable(step.value("dir", "")),
+                                       longest, found ? painter.green(result) : result,
+                                       printable(short_why(step.value("why", ""))));
         out += fmt::format("  {}{}{}\n", painter.dim(number == 1 ? "searched" : ""),
                            std::string(number == 1 ? kLabel - 8 : kLabel, ' '), text);
     }
@@ -133,7 +141,8 @@ std::string render_chain(const Json& chain, const Json& last, const Painter& pai
 std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
     static const std::set<std::string> kToldElsewhere{"error",    "asked",       "chain",
-                                                      "searched", "near_misses", "cause_slug"};
+                                                      "searched", "near_misses", "cause_slug",
+                                                      "library",  "needed_by",   "packages"};
     std::string out;
     if (evidence.contains("error")) {
         out += painter.line("error", text_of(evidence.at("error")));

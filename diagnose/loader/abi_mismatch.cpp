@@ -120,7 +120,7 @@ std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
     const auto owner = owner_of(library);
     if (owner && owner->manager == PackageManager::pip) {
         fixes.push_back(
-            {fmt::format("build {} against the installed torch {}", owner->name, torch),
+            {fmt::format("rebuild {} against the installed torch {}", owner->name, torch),
              pip_install(
                  c, fmt::format("--force-reinstall --no-deps --no-build-isolation --no-cache-dir "
                                 "--no-binary {0} '{0}=={1}'",
@@ -131,8 +131,7 @@ std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
                          "", false});
     } else {
         fixes.push_back(
-            {fmt::format("build {} again, with the torch {} that loads it", library, torch), "",
-             false});
+            {fmt::format("rebuild {} with the torch {} that loads it", library, torch), "", false});
     }
     return fixes;
 }

@@ -8,47 +8,84 @@
 
 namespace cudiag {
 
+namespace {
+
+// The driver as the process has it mapped, or as its CUDA runtime found it: cudart maps
+// libcuda.so.1, asks it, is told error 34 and lets it go again, so that at the end only the search
+// can tell.
+struct Driver {
+    std::string path;
+    bool mapped = false;
+    Lookup lookup;
+};
+
+Driver driver_of(const LoadState& state, const std::vector<Module>& modules) {
+    Driver driver;
+    std::string runtime;
+    for (const Module& module : modules) {
+        const std::string family = library_family(file_name(module.path));
+        if (family == "cuda") {
+            driver.path = module.path;
+            driver.mapped = true;
+        } else if (family == "cudart") {
+            runtime = module.path;
+        }
+    }
+    if (driver.path.empty() && runtime.empty()) {
+        return driver;
+    }
+    const std::string asked = driver.mapped ? file_name(driver.path) : "libcuda.so.1";
+    driver.lookup = resolve_needed(state, asked, {runtime.empty() ? state.executable : runtime});
+    if (!driver.mapped) {
+        driver.path = driver.lookup.found;
+    }
+    return driver;
+}
+
+}  // namespace
+
 std::optional<Finding> loader_stub_driver(const Process& process) {
     if (process.snapshots.empty()) {
         return std::nullopt;
     }
     const std::vector<Module>& modules = process.snapshots.rbegin()->second;
-    const auto stub = std::find_if(modules.begin(), modules.end(), [](const Module& module) {
-        return library_family(file_name(module.path)) == "cuda" && is_stub(module.path);
-    });
-    if (stub == modules.end()) {
+    const LoadState state = load_state_of(process, {});
+    const Driver driver = driver_of(state, modules);
+    if (driver.path.empty() || !is_stub(driver.path)) {
         return std::nullopt;
     }
-    Finding finding;
-    finding.slug = "loader-stub-driver";
-    finding.pid = process.pid;
-    finding.argv = process.argv;
-    finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
-    finding.title =
-        fmt::format("the libcuda in use is the toolkit's stub, {}: it holds no driver", stub->path);
-    const LoadState state = load_state_of(process, {});
-    const std::string asked = file_name(stub->path);
-    const Lookup lookup = resolve_needed(state, asked, {process.exe});
     std::string rule = "by its path";
-    std::string directory = stub->path.substr(0, stub->path.rfind('/'));
+    std::string directory = driver.path.substr(0, driver.path.rfind('/'));
     bool from_variable = false;
-    for (const SearchStep& step : lookup.steps) {
+    for (const SearchStep& step : driver.lookup.steps) {
         if (step.matched) {
             rule = why(step);
             directory = step.dir;
             from_variable = step.rule == Rule::ld_library_path;
         }
     }
-    finding.evidence["path"] = stub->path;
+    Finding finding;
+    finding.slug = "loader-stub-driver";
+    finding.confidence = driver.mapped ? Confidence::certain : Confidence::likely;
+    finding.pid = process.pid;
+    finding.argv = process.argv;
+    finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
+    finding.title = fmt::format(
+        "the libcuda that this process finds is the toolkit's stub, {}: it holds no driver",
+        driver.path);
+    finding.evidence["path"] = driver.path;
+    finding.evidence["mapped"] = driver.mapped
+                                     ? "at the end of the process"
+                                     : "not any more: the CUDA runtime lets a stub go again";
     finding.evidence["why"] = rule;
-    finding.evidence["asked"] = asked;
-    finding.evidence["searched"] = searched_json(lookup.steps);
+    finding.evidence["asked"] = driver.lookup.name;
+    finding.evidence["searched"] = searched_json(driver.lookup.steps);
     std::vector<Copy> copies = find_copies("libcuda.so.1", process, modules, state.config);
     copies.erase(
         std::remove_if(copies.begin(), copies.end(), [](const Copy& copy) { return copy.stub; }),
         copies.end());
     finding.evidence["real_driver"] =
-        copies.empty() ? nlohmann::ordered_json{"none found on this machine"} : copies_json(copies);
+        copies.empty() ? nlohmann::ordered_json("none found on this machine") : copies_json(copies);
     if (from_variable) {
         const std::string rest = without_directory(state.ld_library_path, directory);
         finding.fixes.push_back(

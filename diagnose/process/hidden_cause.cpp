@@ -88,6 +88,22 @@ Tie tie_of(const Process& process, const LoadFailure& failure) {
     return last && recent && known_library(error.subject) ? Tie::last_word : Tie::none;
 }
 
+bool may_be_about_cuda(const Process& process) {
+    // Words of CUDA's and its libraries' own error texts (driver_types.h, cublas_api.h, nccl.h).
+    constexpr const char* kWords[] = {
+        "CUDA", "cuda", "CUDNN",  "cudnn",  "CUBLAS", "cublas",          "NCCL", "nccl",
+        "NVML", "nvml", "driver", "device", "kernel", "resource handle", "GPU",  ".so"};
+    return process.exceptions.empty() ||
+           std::any_of(process.exceptions.begin(), process.exceptions.end(),
+                       [&](const PythonException& exception) {
+                           return std::any_of(
+                               std::begin(kWords), std::end(kWords), [&](const char* word) {
+                                   return exception.message.find(word) != std::string::npos ||
+                                          exception.type.find(word) != std::string::npos;
+                               });
+                       });
+}
+
 std::optional<Finding> hidden_cause(const Process& process, const LoadFailure& failure,
                                     const Finding& cause, Tie tie) {
     if (!process.failed()) {

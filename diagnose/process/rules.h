@@ -25,6 +25,10 @@ enum class Tie : unsigned char {
 };
 Tie tie_of(const Process& process, const LoadFailure& failure);
 
+// Does what ended the process have to do with CUDA, as far as its exceptions tell? True where none
+// is known.
+bool may_be_about_cuda(const Process& process);
+
 // The error that the user saw, when it is another than that of `cause`.
 std::optional<Finding> hidden_cause(const Process& process, const LoadFailure& failure,
                                     const Finding& cause, Tie tie);
