@@ -8,6 +8,10 @@ target_link_libraries(cudiag_shim PRIVATE cudiag_warnings)
 target_compile_options(cudiag_shim PRIVATE -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector
   -fasynchronous-unwind-tables -U_FORTIFY_SOURCE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions -fno-rtti -fno-threadsafe-statics>)
+# Marked as fit for shadow stacks, as what distributions build is: ld.so turns them off for a process with an unmarked object.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(cudiag_shim PRIVATE -fcf-protection=full)
+endif()
 set(CUDIAG_EXPORTS ${PROJECT_SOURCE_DIR}/shim/exports.map)
 # Linked by the C driver: the C++ one would add libstdc++ and libgcc_s.
 set_target_properties(cudiag_shim PROPERTIES OUTPUT_NAME cudiag LINKER_LANGUAGE C

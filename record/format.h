@@ -8,8 +8,9 @@
 //   rings_offset        ring_count rings of ring_records hot records of 64 bytes, each owned by one
 //   thread
 //
-// All integers are in the byte order of the machine that wrote the file; `byte_order` says which. A
-// reader trusts nothing here: every offset and length is checked against the file's real size
+// rings_offset is log_offset + log_bytes, and file_bytes is where the rings end. All integers are
+// in the byte order of the machine that wrote the file; `byte_order` says which. A reader trusts
+// nothing here: every offset and length is checked against the file's real size
 // (record/reader.cpp).
 //
 // Compatibility: readers skip entry kinds and fields they do not know. kFormatVersion rises only
@@ -62,7 +63,7 @@ struct Header {
     std::uint64_t open_ticks;
     std::uint64_t last_realtime_ns;
     std::uint64_t last_ticks;
-    std::uint64_t log_tail;  // bytes of the log handed out; may pass log_bytes when the log is full
+    std::uint64_t log_tail;       // bytes of the log handed out
     std::uint64_t log_dropped;    // entries that found no room
     std::uint64_t rings_refused;  // threads that found no ring
     std::uint32_t end_how;        // EndHow
@@ -119,7 +120,9 @@ enum class Field : std::uint16_t {
 };
 
 // An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last
-// (release): 0 while the entry is being written, kCommitted ^ bytes once it is whole.
+// (release): 0 while the entry is being written, kCommitted ^ bytes once it is whole. `bytes` is
+// stored before all else, so that a reader can step over an entry that was never finished; one that
+// was handed out and never begun is zeros.
 struct EntryHead {
     std::uint32_t commit;
     std::uint32_t bytes;  // of the whole entry, a multiple of 8

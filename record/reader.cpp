@@ -13,6 +13,33 @@
 namespace cudiag {
 namespace {
 
+// Far above what any writer makes: a file that claims more would only cost memory.
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+
+std::uint64_t size_of(const struct stat& status) {
+    return static_cast<std::uint64_t>(status.st_size);
+}
+
+// Reads on behind `bytes` until it holds `size` or the file ends; 0 or errno.
+int read_up_to(int file, std::uint64_t size, std::vector<std::byte>& bytes) {
+    std::size_t have = bytes.size();
+    bytes.resize(size);
+    int error = 0;
+    while (have < bytes.size()) {
+        const ssize_t got = read(file, bytes.data() + have, bytes.size() - have);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            error = got < 0 ? errno : 0;
+            break;
+        }
+        have += static_cast<std::size_t>(got);
+    }
+    bytes.resize(have);
+    return error;
+}
+
 template <class T>
 bool load(std::span<const std::byte> bytes, std::uint64_t offset, T& to) {
     if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) {
@@ -29,6 +56,9 @@ std::string check_header(const Header& header, std::size_t size) {
     if (header.byte_order != kByteOrder) {
         return "written by a machine of another byte order";
     }
+    if (header.version == 0) {
+        return "its header is damaged: there is no format 0";
+    }
     if (header.version > kFormatVersion) {
         return "format " + std::to_string(header.version) + " is newer than this cudiag reads (" +
                std::to_string(kFormatVersion) + ")";
@@ -37,6 +67,25 @@ std::string check_header(const Header& header, std::size_t size) {
         return "its log begins outside the file";
     }
     return {};
+}
+
+std::uint64_t ring_bytes(const Header& header) {
+    return sizeof(RingHead) + std::uint64_t{header.ring_records} * sizeof(HotRecord);
+}
+
+// What is wrong with a file whose header is one of ours: "" if nothing.
+std::string damage(const Header& header, std::size_t size) {
+    if (header.file_bytes > size) {
+        return "the file is cut at " + std::to_string(size) + " of " +
+               std::to_string(header.file_bytes) + " bytes";
+    }
+    std::uint64_t end = 0;
+    const bool adds_up = (header.ring_count == 0 || header.ring_records > 0) &&
+                         header.rings_offset == header.log_offset + header.log_bytes &&
+                         !__builtin_mul_overflow(header.ring_count, ring_bytes(header), &end) &&
+                         !__builtin_add_overflow(end, header.rings_offset, &end) &&
+                         end == header.file_bytes && header.log_tail <= header.log_bytes;
+    return adds_up ? "" : "its header contradicts itself";
 }
 
 std::vector<FieldRead> read_fields(std::span<const std::byte> bytes, bool& whole) {
@@ -66,37 +115,49 @@ bool believable(const EntryHead& head, std::uint64_t room) {
     return head.bytes >= sizeof(EntryHead) && head.bytes % 8 == 0 && head.bytes <= room;
 }
 
+// Entries are read up to the first zeros behind the tail, not up to the tail: the header may have
+// been copied before the log, or be damaged, and an entry vouches for itself.
 void read_log(std::span<const std::byte> log, Recording& recording) {
-    const std::uint64_t end = std::min<std::uint64_t>(recording.header.log_tail, log.size());
+    Losses& lost = recording.lost;
+    const std::uint64_t tail = std::min<std::uint64_t>(recording.header.log_tail, log.size());
     std::uint64_t at = 0;
+    bool in_zeros = false;
     EntryHead head{};
-    while (end - at >= sizeof head && load(log, at, head)) {
-        const bool committed = head.commit == (kCommitted ^ head.bytes);
-        if (head.bytes == 0 && recording.lost.dropped_entries > 0) {
-            return;  // the entry that found no room: counted by the writer
+    while (load(log, at, head)) {
+        if (head.commit == 0 && head.bytes == 0) {
+            // Handed out and never begun; where its zeros end, the next entry begins.
+            if (at >= tail) {
+                break;
+            }
+            lost.torn_entries += in_zeros ? 0 : 1;
+            in_zeros = true;
+            at += 8;
+            continue;
         }
-        if (!believable(head, end - at)) {
-            // Cut off, or reserved and never begun: where the next entry would start is not known.
-            ++recording.lost.torn_entries;
+        in_zeros = false;
+        if (!believable(head, log.size() - at)) {
+            // Cut off or damaged: where the next entry would start is not known.
+            ++lost.torn_entries;
             return;
         }
-        if (!committed) {
-            ++recording.lost.torn_entries;
-        } else {
-            EntryRead entry;
+        EntryRead entry;
+        bool whole = head.commit == (kCommitted ^ head.bytes);
+        if (whole) {
             entry.kind = static_cast<EntryKind>(head.kind);
             entry.tid = head.tid;
             entry.realtime_ns = head.realtime_ns;
-            bool whole = true;
             entry.fields =
                 read_fields(log.subspan(at + sizeof head, head.bytes - sizeof head), whole);
-            if (whole) {
-                recording.entries.push_back(std::move(entry));
-            } else {
-                ++recording.lost.torn_entries;
-            }
+        }
+        if (whole) {
+            recording.entries.push_back(std::move(entry));
+        } else {
+            ++lost.torn_entries;
         }
         at += head.bytes;
+    }
+    if (at < tail && !in_zeros) {
+        ++lost.torn_entries;  // the file ends inside a head
     }
 }
 
@@ -118,10 +179,21 @@ std::uint64_t time_of(const Header& header, std::uint64_t ticks) {
     return header.open_realtime_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset));
 }
 
+std::uint32_t commit_of(std::uint64_t number) {
+    return static_cast<std::uint32_t>(number & 0x7fffffffU) + 1;
+}
+
 void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recording& recording) {
     RingHead ring{};
     if (!load(bytes, 0, ring) || ring.tid == 0) {
         return;
+    }
+    // A thread that died between its last two stores left a whole record that `next` does not
+    // count.
+    HotRecord last{};
+    if (load(bytes, sizeof ring + ring.next % records * sizeof last, last) &&
+        last.commit == commit_of(ring.next)) {
+        ++ring.next;
     }
     const std::uint64_t kept = std::min<std::uint64_t>(ring.next, records);
     recording.lost.overwritten += ring.next - kept;
@@ -129,7 +201,7 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
         const std::uint64_t number = ring.next - kept + i;
         HotRecord record{};
         if (!load(bytes, sizeof ring + number % records * sizeof record, record) ||
-            record.commit != static_cast<std::uint32_t>(number & 0x7fffffffU) + 1) {
+            record.commit != commit_of(number)) {
             ++recording.lost.torn_records;
             continue;
         }
@@ -145,16 +217,17 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
 
 void read_rings(std::span<const std::byte> bytes, Recording& recording) {
     const Header& header = recording.header;
-    const std::uint64_t ring_bytes =
-        sizeof(RingHead) + std::uint64_t{header.ring_records} * sizeof(HotRecord);
+    const std::uint64_t each = ring_bytes(header);
     for (std::uint32_t i = 0; i < header.ring_count && header.ring_records > 0; ++i) {
         if (header.rings_offset > bytes.size() ||
-            (bytes.size() - header.rings_offset) / ring_bytes <= i) {
-            recording.lost.damage = "the file ends inside its rings";
+            (bytes.size() - header.rings_offset) / each <= i) {
+            if (recording.lost.damage.empty()) {
+                recording.lost.damage = "the file ends inside its rings";
+            }
             break;
         }
-        read_ring(bytes.subspan(header.rings_offset + i * ring_bytes, ring_bytes),
-                  header.ring_records, recording);
+        read_ring(bytes.subspan(header.rings_offset + i * each, each), header.ring_records,
+                  recording);
     }
     std::stable_sort(
         recording.hot.begin(), recording.hot.end(),
@@ -197,10 +270,7 @@ ReadResult parse_recording(std::span<const std::byte> bytes) {
     recording.header = header;
     recording.lost.dropped_entries = header.log_dropped;
     recording.lost.refused_threads = header.rings_refused;
-    if (header.file_bytes > bytes.size()) {
-        recording.lost.damage = "the file is cut at " + std::to_string(bytes.size()) + " of " +
-                                std::to_string(header.file_bytes) + " bytes";
-    }
+    recording.lost.damage = damage(header, bytes.size());
     const std::uint64_t log_bytes =
         std::min<std::uint64_t>(header.log_bytes, bytes.size() - header.log_offset);
     read_log(bytes.subspan(header.log_offset, log_bytes), recording);
@@ -227,24 +297,33 @@ ReadResult read_recording(const std::string& path) {
         result.error.why = "not a file";
         return result;
     }
-    // Read, not mapped: the file may be truncated by somebody while we look.
-    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-    std::size_t have = 0;
-    while (have < bytes.size()) {
-        const ssize_t got = read(file, bytes.data() + have, bytes.size() - have);
-        if (got < 0 && errno == EINTR) {
-            continue;
+    // Read, not mapped: the file may be truncated by somebody while we look. The header first: what
+    // is no recording may be of any size.
+    std::vector<std::byte> bytes;
+    int error = read_up_to(file, std::min<std::uint64_t>(size_of(status), kHeaderBytes), bytes);
+    Header header{};
+    if (error == 0 && load(bytes, 0, header) && check_header(header, size_of(status)).empty()) {
+        if (size_of(status) > kMostBytes) {
+            (void)close(file);
+            result.error.why =
+                "larger than any recording (" + std::to_string(size_of(status)) + " bytes)";
+            return result;
         }
-        if (got <= 0) {
-            break;
-        }
-        have += static_cast<std::size_t>(got);
+        error = read_up_to(file, size_of(status), bytes);
     }
     (void)close(file);
-    bytes.resize(have);
+    if (error != 0 && bytes.empty()) {
+        result.error.why = std::strerror(error);
+        return result;
+    }
     result = parse_recording(bytes);
     if (result.recording) {
         result.recording->path = path;
+        if (error != 0) {
+            result.recording->lost.damage = "cannot be read beyond byte " +
+                                            std::to_string(bytes.size()) + ": " +
+                                            std::strerror(error);
+        }
     }
     return result;
 }

@@ -18,8 +18,8 @@ std::uint64_t page_rounded(std::uint64_t bytes) {
     return (bytes + kPage - 1) / kPage * kPage;
 }
 
-std::uint32_t padded(std::uint32_t bytes) {
-    return (bytes + 7U) & ~7U;
+std::uint64_t padded(std::uint64_t bytes) {
+    return (bytes + 7U) & ~std::uint64_t{7};
 }
 
 class KeepErrno {
@@ -88,11 +88,15 @@ std::uint64_t realtime_ns() {
 }
 
 FieldValue FieldValue::of(Field field, const void* bytes, std::size_t size) {
-    return {field, bytes, static_cast<std::uint32_t>(size), 0};
+    if (bytes == nullptr) {
+        return {field, "", 0, 0};
+    }
+    constexpr std::size_t kMost = UINT32_MAX;
+    return {field, bytes, static_cast<std::uint32_t>(size < kMost ? size : kMost), 0};
 }
 
 FieldValue FieldValue::of(Field field, const char* text) {
-    return of(field, text == nullptr ? "" : text, text == nullptr ? 0 : strlen(text));
+    return of(field, static_cast<const void*>(text), text == nullptr ? 0 : strlen(text));
 }
 
 FieldValue FieldValue::of(Field field, std::uint64_t number) {
@@ -105,8 +109,8 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     *error = 0;
     const std::uint64_t log_bytes = page_rounded(capacity.log_bytes);
     const std::uint64_t rings_offset = kHeaderBytes + log_bytes;
-    const std::uint64_t bytes =
-        page_rounded(rings_offset + capacity.ring_count * ring_bytes(capacity.ring_records));
+    const std::uint32_t ring_count = capacity.ring_records == 0 ? 0 : capacity.ring_count;
+    const std::uint64_t bytes = rings_offset + ring_count * ring_bytes(capacity.ring_records);
     if (over_file_limit(bytes)) {
         *error = EFBIG;
         return OpenResult::over_limit;
@@ -119,7 +123,10 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     }
     // Blocks first: a store into a hole of a full file system is a SIGBUS.
     void* map = MAP_FAILED;
-    *error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    *error = EINTR;
+    for (int tries = 0; *error == EINTR && tries < 16; ++tries) {
+        *error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+    }
     if (*error == 0) {
         map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         if (map == MAP_FAILED) {
@@ -138,7 +145,7 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     header->log_offset = kHeaderBytes;
     header->log_bytes = log_bytes;
     header->rings_offset = rings_offset;
-    header->ring_count = capacity.ring_count;
+    header->ring_count = ring_count;
     header->ring_records = capacity.ring_records;
     header->pid = identity.pid;
     header->ppid = identity.ppid;
@@ -167,18 +174,28 @@ bool Writer::append(EntryKind kind, const FieldValue* fields, std::size_t count)
     for (std::size_t i = 0; i < count; ++i) {
         size += sizeof(FieldHead) + padded(fields[i].size);
     }
-    const std::uint64_t at = __atomic_fetch_add(&header_->log_tail, size, __ATOMIC_RELAXED);
-    if (at + size > header_->log_bytes) {
-        // The tail stays beyond the end: nothing later may land behind a hole of unknown length.
-        __atomic_fetch_add(&header_->log_dropped, 1, __ATOMIC_RELAXED);
-        return false;
-    }
+    // An entry that does not fit leaves the tail where it is: a shorter one may still find room. No
+    // entry's length can be told in 32 bits beyond UINT32_MAX.
+    std::uint64_t at = __atomic_load_n(&header_->log_tail, __ATOMIC_RELAXED);
+    do {
+        if (size > UINT32_MAX || at > header_->log_bytes || size > header_->log_bytes - at) {
+            __atomic_fetch_add(&header_->log_dropped, 1, __ATOMIC_RELAXED);
+            return false;
+        }
+    } while (!__atomic_compare_exchange_n(&header_->log_tail, &at, at + size, true,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     char* entry = reinterpret_cast<char*>(header_) + header_->log_offset + at;
+    // The length first: whoever dies inside an entry leaves either nothing but zeros or a length,
+    // and a reader can step over both to the entries of other threads.
+    __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry + offsetof(EntryHead, bytes)),
+                     static_cast<std::uint32_t>(size), __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
     EntryHead head{};
     head.bytes = static_cast<std::uint32_t>(size);
     head.kind = static_cast<std::uint16_t>(kind);
     head.tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
     head.realtime_ns = realtime_ns();
+    const std::uint64_t ticks = read_ticks();
     memcpy(entry, &head, sizeof head);
     char* to = entry + sizeof head;
     for (std::size_t i = 0; i < count; ++i) {
@@ -189,12 +206,10 @@ bool Writer::append(EntryKind kind, const FieldValue* fields, std::size_t count)
         memcpy(to, bytes, fields[i].size);
         to += padded(fields[i].size);
     }
-    // The length word stands before the commit, so that a reader can step over an entry that was
-    // never finished.
     __atomic_store_n(reinterpret_cast<std::uint32_t*>(entry), kCommitted ^ head.bytes,
                      __ATOMIC_RELEASE);
-    header_->last_ticks = read_ticks();
-    header_->last_realtime_ns = head.realtime_ns;
+    __atomic_store_n(&header_->last_ticks, ticks, __ATOMIC_RELAXED);
+    __atomic_store_n(&header_->last_realtime_ns, head.realtime_ns, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -220,15 +235,17 @@ RingHead* Writer::claim_ring() {
 void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                         const std::uint64_t (&words)[6]) {
     const std::uint64_t number = ring->next;
-    auto* record = reinterpret_cast<HotRecord*>(ring + 1) + number % ring_records_;
+    // A division takes as long as all the rest but the clock: rings are a power of two unless
+    // someone insists (tests/bench).
+    const std::uint32_t mask = ring_records_ - 1;
+    auto* record = reinterpret_cast<HotRecord*>(ring + 1) +
+                   ((ring_records_ & mask) == 0 ? number & mask : number % ring_records_);
     __atomic_store_n(&record->commit, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     record->kind = kind;
     record->flags = flags;
     record->ticks = read_ticks();
-    for (std::size_t i = 0; i < 6; ++i) {
-        record->words[i] = words[i];
-    }
+    memcpy(record->words, words, sizeof record->words);
     __atomic_store_n(&record->commit, static_cast<std::uint32_t>(number & 0x7fffffffU) + 1,
                      __ATOMIC_RELEASE);
     __atomic_store_n(&ring->next, number + 1, __ATOMIC_RELEASE);

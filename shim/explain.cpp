@@ -14,7 +14,7 @@
 #include <initializer_list>
 
 #include "shim/guard.h"
-#include "shim/originals.h"
+#include "shim/run_directory.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
 #include "shim/text.h"
@@ -31,7 +31,8 @@ struct Command {
     const char* environment[64];
 };
 
-Command command;
+Command command;  // one thread prepares and starts at a time
+bool starting = false;
 int32_t early_child = 0;
 bool early_started = false;
 
@@ -145,12 +146,29 @@ int32_t start() {
     return child;
 }
 
-int32_t wait_for(int32_t child, int options) {
-    return static_cast<int32_t>(syscall(SYS_wait4, child, nullptr, options | __WALL, nullptr));
+int32_t wait_for(int32_t child, int* status) {
+    return static_cast<int32_t>(syscall(SYS_wait4, child, status, WNOHANG | __WALL, nullptr));
+}
+
+// The child's pid, or 0.
+int32_t start_command(const char* when) {
+    if (__atomic_exchange_n(&starting, true, __ATOMIC_ACQUIRE)) {
+        return 0;
+    }
+    const int32_t child = prepare(when) ? start() : 0;
+    __atomic_store_n(&starting, false, __ATOMIC_RELEASE);
+    return child > 0 ? child : 0;
+}
+
+uint64_t monotonic_ms() {
+    struct timespec now {};
+
+    (void)syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
 }
 
 void tell_where() {
-    char line[kPath * 2];
+    static char line[kPath * 2];  // one thread ends the process
     Text text{line, sizeof line};
     text.add("cudiag: recorded in ")
         .add(run_directory())
@@ -164,36 +182,49 @@ void tell_where() {
 
 void explain_at_exit() {
     const KeepErrno keep;
-    if (early_child > 0 && wait_for(early_child, WNOHANG) == early_child) {
-        early_child = 0;
-    }
-    if (!prepare("exit")) {
+    reap_explanation();
+    const int32_t child = start_command("exit");
+    if (child == 0) {
         tell_where();
         return;
     }
-    const int32_t child = start();
-    if (child <= 0) {
-        tell_where();
-        return;
-    }
+    constexpr uint64_t kLongest = 10000;
     constexpr long kStep = 5'000'000;  // ns
-    for (int turn = 0; turn < 2000; ++turn) {
-        if (wait_for(child, WNOHANG) != 0) {
-            return;
-        }
+    const uint64_t begin = monotonic_ms();
+    int status = 0;
+    int32_t ended = 0;
+    while ((ended = wait_for(child, &status)) == 0 && monotonic_ms() - begin < kLongest) {
         const struct timespec pause = {0, kStep};
         (void)syscall(SYS_nanosleep, &pause, nullptr);
+    }
+    constexpr int kNotStarted = 127;
+    if (ended == child &&
+        (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted))) {
+        tell_where();
     }
 }
 
 void explain_early() {
     const KeepErrno keep;
     if (printing() == Printing::off ||
-        __atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL) || !is_root() ||
-        !prepare("early")) {
+        __atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL) || !is_root()) {
         return;
     }
-    early_child = start();
+    early_child = start_command("early");
+}
+
+void reap_explanation() {
+    const KeepErrno keep;
+    const int32_t child = early_child;
+    if (child > 0 && wait_for(child, nullptr) != 0) {
+        early_child = 0;
+    }
+}
+
+void forget_explanation() {
+    early_child = 0;
+    early_started = false;
+    starting = false;
 }
 
 }  // namespace cudiag

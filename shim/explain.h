@@ -12,4 +12,10 @@ void explain_at_exit();
 // told about at the end.
 void explain_early();
 
+// Takes the end of an early explanation to notice, if there is one: no zombie stays for long.
+void reap_explanation();
+
+// In a fork child: explanations of the parent's are none of its own.
+void forget_explanation();
+
 }  // namespace cudiag

@@ -39,7 +39,8 @@ bool run_directory_exists() {
 bool has_had_children() {
     struct rusage usage {};
 
-    return getrusage(RUSAGE_CHILDREN, &usage) == 0 && (usage.ru_minflt != 0 || usage.ru_maxrss != 0);
+    return getrusage(RUSAGE_CHILDREN, &usage) == 0 &&
+           (usage.ru_minflt != 0 || usage.ru_maxrss != 0);
 }
 
 void begin_afresh() {

@@ -9,6 +9,7 @@
 
 #include "shim/guard.h"
 #include "shim/loaded_object.h"
+#include "shim/process_identity.h"
 #include "shim/session.h"
 
 namespace cudiag {
@@ -23,7 +24,11 @@ constexpr const char* kCudaLibraries[] = {
     "libcufft",     "libcurand",  "libcusolver",   "libnvrtc",       "libnvJitLink",
     "libcupti",     "libcuda.so", "libtorch_cuda", "libnvidia-ml.so"};
 
+// What lists may take of a log: failures, Python frames and the end must find room behind them.
+constexpr uint64_t kMostBytes = Capacity{}.log_bytes / 8 * 5;
+
 uint64_t snapshots = 0;       // written so far
+uint64_t bytes = 0;           // that they took, roughly
 bool writing = false;         // a thread is at it; another then refers to the list before
 unsigned long long adds = 0;  // of the loader, when the last one was written
 unsigned long long subs = 0;
@@ -45,25 +50,22 @@ struct Listing {
 int write_module(struct dl_phdr_info* info, size_t /*size*/, void* data) {
     auto& listing = *static_cast<Listing*>(data);
     static char exe[kPath];
-    const char* path = info->dlpi_name;
-    size_t length = path == nullptr ? 0 : strlen(path);
-    if (length == 0 && listing.first) {  // the executable has no name in the link map
-        const long got = readlink("/proc/self/exe", exe, sizeof exe);
+    const char* path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    if (*path == '\0' && listing.first) {  // the executable has no name in the link map
+        const long got = readlink("/proc/self/exe", exe, sizeof exe - 1);
+        exe[got > 0 ? got : 0] = '\0';
         path = exe;
-        length = got > 0 ? static_cast<size_t>(got) : 0;
     }
     listing.first = false;
 
     struct stat status {};
 
-    char name[kPath];
-    if (length > 0 && length < sizeof name) {
-        memcpy(name, path, length);
-        name[length] = '\0';
-        if (!file_of(name, &status)) {
-            status = {};
-        }
+    if (*path == '\0' || !file_of(path, &status)) {
+        status = {};
     }
+    const size_t length = strlen(path);
+    constexpr uint64_t kEntry = 160;  // heads and numbers of an entry
+    bytes += kEntry + length;
     FieldValue fields[7] = {FieldValue::of(Field::path, path, length),
                             FieldValue::of(Field::index, listing.index++),
                             FieldValue::of(Field::base, static_cast<uint64_t>(info->dlpi_addr)),
@@ -155,6 +157,7 @@ int is_cuda(struct dl_phdr_info* info, size_t /*size*/, void* /*data*/) {
 
 void forget_modules() {
     snapshots = 0;
+    bytes = 0;
     adds = subs = 0;
     writing = false;
 }
@@ -163,7 +166,8 @@ uint64_t note_modules() {
     const KeepErrno keep;
     unsigned long long counts[2] = {0, 0};
     (void)dl_iterate_phdr(read_counts, counts);
-    if (snapshots > 0 && counts[0] != 0 && counts[0] == adds && counts[1] == subs) {
+    const bool same = counts[0] != 0 && counts[0] == adds && counts[1] == subs;
+    if (snapshots > 0 && (same || bytes > kMostBytes)) {
         return snapshots;
     }
     if (__atomic_exchange_n(&writing, true, __ATOMIC_ACQUIRE)) {
@@ -195,6 +199,13 @@ bool is_mapped(const char* name) {
     Wanted wanted{name, strchr(name, '/') != nullptr, false, {}};
     wanted.has_file = wanted.by_path && file_of(name, &wanted.file);
     return dl_iterate_phdr(matches, &wanted) != 0;
+}
+
+bool is_program(const char* name) {
+    const KeepErrno keep;
+    char command[1024];
+    return read_file("/proc/self/cmdline", command, sizeof command) > 0 &&
+           strcmp(command, name) == 0;
 }
 
 bool has_cuda_library() {

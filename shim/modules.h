@@ -6,7 +6,11 @@
 
 namespace cudiag {
 
-// Starts the count of snapshots anew: in a fork child, which records into a file of its own.
+// Writes the list of mapped objects if it changed since the last one; gives the number to refer to
+// it by. Once lists have taken most of the log, the last one has to do.
+uint64_t note_modules();
+
+// Starts the count of snapshots anew: for a recording of its own.
 void forget_modules();
 
 // Path of the module that holds the address and the address's offset in it; false if none does.
@@ -16,6 +20,9 @@ bool module_holding(uintptr_t address, char* path, size_t size, uint64_t* offset
 // Is an object mapped that dlopen(name) would have given: of that path, file name or SONAME, or the
 // same file?
 bool is_mapped(const char* name);
+
+// Is this how the loader names the program itself in its texts (argv[0])?
+bool is_program(const char* name);
 
 // Is a library of CUDA mapped (shim/modules.cpp lists their names)?
 bool has_cuda_library();

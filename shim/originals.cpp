@@ -10,6 +10,7 @@ namespace cudiag {
 namespace {
 
 Originals found;
+bool looked = false;
 bool complete = false;
 
 struct Query {
@@ -41,6 +42,10 @@ void* search(const char* name, bool only_behind) {
 }  // namespace
 
 const Originals& originals() {
+    return __atomic_load_n(&looked, __ATOMIC_ACQUIRE) ? found : originals_with_loader();
+}
+
+const Originals& originals_with_loader() {
     if (__atomic_load_n(&complete, __ATOMIC_ACQUIRE)) {
         return found;
     }
@@ -54,6 +59,7 @@ const Originals& originals() {
     }
 #include "shim/originals.def"
 #undef CUDIAG_ORIGINAL
+    __atomic_store_n(&looked, true, __ATOMIC_RELEASE);
     __atomic_store_n(&complete, all, __ATOMIC_RELEASE);
     return found;
 }

@@ -14,10 +14,14 @@ struct Originals {
 #undef CUDIAG_ORIGINAL
 };
 
-// The functions as found; an entry is nullptr while no loaded object has it (libdl.so.2 may come
-// late, glibc < 2.34). Walks the link map on first use and again while something is missing. Any
-// thread; takes the loader's lock, no other.
+// The functions as found; an entry is nullptr if no loaded object has it. Walks the link map on
+// first use (in begin), which takes the loader's lock; after that async-signal-safe, and safe in a
+// fork child, where a lock may be held for ever.
 const Originals& originals();
+
+// The same after another look for what was missing: libdl.so.2 may come late (glibc < 2.34). For
+// hooks of the loader's own functions, which take its lock anyway.
+const Originals& originals_with_loader();
 
 // First definition of a symbol in link-map order among all objects but our own; nullptr if there is
 // none. Default versions only. Takes the loader's lock.

@@ -54,6 +54,10 @@ constexpr const char* kLaunchers[] = {"sh",
                                       "systemd-run",
                                       "qemu-aarch64",
                                       "make",
+                                      "strace",
+                                      "ltrace",
+                                      "perf",
+                                      "gdb",
                                       "ld-linux-x86-64.so.2",
                                       "ld-linux-aarch64.so.1"};
 
@@ -112,42 +116,27 @@ bool read_stat(int32_t pid, Stat* stat) {
     return true;
 }
 
-// Was the process started with the shim in LD_PRELOAD? Its environment is read in pieces: it may be
-// long.
+// Is the shim mapped there? Not asked of the environment: a static or privileged program runs
+// without the shim in spite of LD_PRELOAD, and one that sets its title (setproctitle) has
+// overwritten its environment. A process with 2000 mappings takes some 2 ms.
 bool runs_under_shim(int32_t pid) {
     char path[48];
     Text text{path, sizeof path};
-    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/environ");
+    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/maps");
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return false;
     }
-    constexpr const char kVariable[] = "LD_PRELOAD=";
-    constexpr const char kShim[] = "libcudiag.so";
-    char buffer[4096];
-    size_t matched_variable =
-        0;  // bytes of "LD_PRELOAD=" matched at the beginning of the current string
-    size_t matched_shim = 0;
-    bool at_begin = true;
-    bool in_value = false;
+    constexpr const char kShim[] = "/libcudiag.so";
+    char buffer[1024];
+    size_t matched = 0;
     bool found = false;
     for (long got = 1; got > 0 && !found;) {
         got = read(file, buffer, sizeof buffer);
         for (long i = 0; i < got && !found; ++i) {
-            const char c = buffer[i];
-            if (c == '\0') {
-                at_begin = true;
-                in_value = false;
-                matched_variable = matched_shim = 0;
-            } else if (in_value) {
-                matched_shim =
-                    c == kShim[matched_shim] ? matched_shim + 1 : (c == kShim[0] ? 1 : 0);
-                found = kShim[matched_shim] == '\0';
-            } else if (at_begin) {
-                at_begin = c == kVariable[matched_variable];
-                matched_variable += at_begin ? 1 : 0;
-                in_value = at_begin && kVariable[matched_variable] == '\0';
-            }
+            // The pattern holds its first character only once: no other fallback is needed.
+            matched = buffer[i] == kShim[matched] ? matched + 1 : (buffer[i] == kShim[0] ? 1 : 0);
+            found = kShim[matched] == '\0';
         }
     }
     (void)close(file);

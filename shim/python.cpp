@@ -14,6 +14,7 @@ namespace {
 // CPython's C API, 3.8 to 3.14: functions of the stable ABI where there is one (Include/*.h).
 // Objects are opaque.
 struct Api {
+    int (*is_finalizing)();           // Py_IsFinalizing (3.13), _Py_IsFinalizing (before)
     void* (*this_thread_state)();     // PyGILState_GetThisThreadState
     void* (*current_thread_state)();  // PyThreadState_GetUnchecked (3.13),
                                       // _PyThreadState_UncheckedGet (before)
@@ -34,12 +35,12 @@ struct Api {
     void* none;
 
     bool complete() const {
-        return this_thread_state != nullptr && current_thread_state != nullptr &&
-               get_frame != nullptr && get_attribute != nullptr && utf8 != nullptr &&
-               as_long != nullptr && type_of != nullptr && item != nullptr &&
-               system_object != nullptr && cause != nullptr && context != nullptr &&
-               traceback != nullptr && drop != nullptr && fetch_error != nullptr &&
-               restore_error != nullptr;
+        return is_finalizing != nullptr && this_thread_state != nullptr &&
+               current_thread_state != nullptr && get_frame != nullptr &&
+               get_attribute != nullptr && utf8 != nullptr && as_long != nullptr &&
+               type_of != nullptr && item != nullptr && system_object != nullptr &&
+               cause != nullptr && context != nullptr && traceback != nullptr && drop != nullptr &&
+               fetch_error != nullptr && restore_error != nullptr;
     }
 };
 
@@ -58,6 +59,10 @@ bool has_python() {
     find(python.this_thread_state, "PyGILState_GetThisThreadState");
     if (python.this_thread_state == nullptr) {
         return false;  // the common case: one walk, no more
+    }
+    find(python.is_finalizing, "Py_IsFinalizing");
+    if (python.is_finalizing == nullptr) {
+        find(python.is_finalizing, "_Py_IsFinalizing");
     }
     find(python.current_thread_state, "PyThreadState_GetUnchecked");
     if (python.current_thread_state == nullptr) {
@@ -276,7 +281,8 @@ size_t PythonFrames::collect_traceback(void* traceback, FieldValue* fields) {
 }
 
 void note_last_exception() {
-    if (exception_noted || session_state() != SessionState::open || !holds_gil()) {
+    if (exception_noted || session_state() != SessionState::open || !holds_gil() ||
+        python.is_finalizing() == 0) {
         return;
     }
     const KeepException keep;
@@ -302,6 +308,14 @@ void note_last_exception() {
         exception = earlier;
     }
     drop(owned);
+}
+
+bool last_exception_noted() {
+    return exception_noted;
+}
+
+void forget_last_exception() {
+    exception_noted = false;
 }
 
 }  // namespace cudiag

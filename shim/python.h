@@ -37,7 +37,12 @@ class PythonFrames {
 };
 
 // Notes the exception that ended the interpreter (sys.last_exc or sys.last_value) and those that it
-// came from, if there is one and a recording is open. Once per process.
+// came from, if there is one, the interpreter is being torn down and a recording is open. Once per
+// process.
 void note_last_exception();
+bool last_exception_noted();
+
+// In a fork child: it will end by an exception of its own.
+void forget_last_exception();
 
 }  // namespace cudiag

@@ -9,17 +9,18 @@
 
 namespace cudiag {
 
-// off: CUDIAG=off. idle: nothing recorded yet. open: writing. given_up: could not record; the
-// reason was told or is not worth telling. Moved by settings_read (once, in the constructor) and by
-// open_session (any thread); a fork child goes back to idle at its first use. All transitions are
-// in session.cpp.
-enum class SessionState : uint8_t { off, idle, opening, open, given_up };
+// unstarted: the constructor has not run yet; the first hook does its work. off: CUDIAG=off, or a
+// privileged process. idle: nothing recorded yet. opening: a thread is at it. open: writing.
+// given_up: could not record, or all is over. Every transition is in session.cpp; who calls for
+// one: lifecycle.cpp (begin, fork child, end), any thread (open_session), exec.
+enum class SessionState : uint8_t { unstarted, off, idle, opening, open, given_up };
 
 enum class Printing : uint8_t { normal, all, off };
 
-// Reads CUDIAG* and remembers the environment as it is now; called once, by the constructor.
+// Reads CUDIAG* of the environment as it was remembered: unstarted -> off or idle.
 void read_settings();
 
+// Begins the shim if nobody has, and notices a fork. One load or two.
 SessionState session_state();
 Printing printing();
 
@@ -30,27 +31,22 @@ bool open_session();
 // Appends to the open recording. False if there is none.
 bool note(EntryKind kind, const FieldValue* fields, size_t count);
 
-// Writes the list of mapped objects if it changed since the last one; gives the number to refer to
-// it by.
-uint64_t note_modules();
-
-// Certain breakage was recorded: the file stays whatever the exit status is.
+// Certain breakage was seen: the recording stays whatever the exit status is. If there can be none,
+// says so in one line, once, in the root.
 void note_breakage();
 bool breakage_noted();
 
-// Is this process the one that prints for its run? Only after open_session.
+// Is this process the one that prints for its run? Walks /proc at first use.
 bool is_root();
 
-// The directory of this process's run (it may not exist); valid for ever. Walks /proc at first use.
-const char* run_directory();
-
-// True in a child made by vfork, which shares its parent's memory: there, nothing may be changed.
-bool in_vfork_child();
-
-// Removes the recording of this process, and the run's directory if that leaves it empty.
-void discard_session();
+// Removes the recording of this process, and the run's directory if that leaves it empty. The
+// session may be opened again, unless this is the `last` of it.
+void discard_session(bool last);
 
 // Marks how the process ends.
 void mark_end(EndHow how, int status);
+
+// In a fork child: leaves the parent's recording alone; the child opens its own.
+void forget_session();
 
 }  // namespace cudiag

@@ -64,6 +64,9 @@ struct Remembered {
 constexpr size_t kMost = 128;
 Remembered remembered[kMost];
 size_t count = 0;
+// Pages of it that nobody needs are never touched.
+char copies[32768];
+size_t copied = 0;
 
 bool matches(const Name& name, const char* variable, size_t length) {
     const size_t wanted = strlen(name.text);
@@ -71,6 +74,18 @@ bool matches(const Name& name, const char* variable, size_t length) {
         return length >= wanted - 1 && memcmp(name.text, variable, wanted - 1) == 0;
     }
     return length == wanted && memcmp(name.text, variable, wanted) == 0;
+}
+
+// The variable itself where the copies are full: better a value that may change than none.
+const char* copy_of(const char* variable) {
+    const size_t size = strlen(variable) + 1;
+    if (size > sizeof copies - copied) {
+        return variable;
+    }
+    char* copy = copies + copied;
+    copied += size;
+    memcpy(copy, variable, size);
+    return copy;
 }
 
 bool is_secret(const char* variable, size_t length) {
@@ -101,7 +116,7 @@ void remember_environment(char** environment) {
             }
         }
         if (use != 0 && !is_secret(*at, length)) {
-            remembered[count++] = {*at, length, use};
+            remembered[count++] = {copy_of(*at), length, use};
         }
     }
 }

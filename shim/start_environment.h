@@ -5,7 +5,8 @@
 
 namespace cudiag {
 
-// Remembers pointers to the variables of the start; called once, by the constructor. No allocation.
+// Copies the variables of the start that are of use: programs that set their title (setproctitle)
+// write over the strings themselves. Called once, by begin. No allocation.
 void remember_environment(char** environment);
 
 // The value of a variable at the start, or nullptr. Only names that may be recorded or that the

@@ -2,12 +2,16 @@
 // make the shim the caller, and the caller's DT_RPATH, DT_RUNPATH, $ORIGIN and namespace would be lost.
 // The exec functions jump too: the l-forms take a variable argument list, which only a jump hands on untouched.
 //
-// Each entry calls a note function with the arguments, the return address and the stack pointer at entry; it returns the
+// Each entry calls a note function with the arguments, and the return address; it returns the
 // address to jump to (never null). All argument registers are kept.
 
 #if defined(__x86_64__)
 
-// CET-enabled loaders want to see that every object allows it; .note.gnu.property is added by the assembler (-fcf-protection).
+// One object without the mark makes ld.so give up shadow stacks for the whole process: that would be our doing.
+#if defined(__CET__)
+#include <cet.h>
+#endif
+
 .macro ENTRY name
     .globl \name
     .type \name, @function
@@ -32,7 +36,6 @@ ENTRY dlopen
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
     movq 24(%rsp), %rdx
-    leaq 24(%rsp), %rcx
     call cudiag_enter_dlopen
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
@@ -52,7 +55,6 @@ ENTRY dlmopen
     pushq %rdx
     .cfi_adjust_cfa_offset 8
     movq 24(%rsp), %rcx
-    leaq 24(%rsp), %r8
     call cudiag_enter_dlmopen
     popq %rdx
     .cfi_adjust_cfa_offset -8
@@ -146,7 +148,6 @@ LEAVE \name
 ENTRY dlopen
     SAVE_ARGUMENTS
     mov x2, x30
-    add x3, sp, #80
     bl cudiag_enter_dlopen
     RESTORE_AND_JUMP
 LEAVE dlopen
@@ -154,7 +155,6 @@ LEAVE dlopen
 ENTRY dlmopen
     SAVE_ARGUMENTS
     mov x3, x30
-    add x4, sp, #80
     bl cudiag_enter_dlmopen
     RESTORE_AND_JUMP
 LEAVE dlmopen

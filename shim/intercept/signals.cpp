@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include "shim/exports.h"
+#include "shim/forks.h"
 #include "shim/guard.h"
 #include "shim/originals.h"
 #include "shim/python.h"
@@ -14,7 +15,7 @@ extern "C" CUDIAG_EXPORT int sigaction(int signal, const struct sigaction* actio
                                        struct sigaction* before) {
     if (signal == SIGINT && action != nullptr && action->sa_handler == SIG_DFL) {
         const cudiag::KeepErrno keep;
-        if (!cudiag::in_vfork_child()) {
+        if (cudiag::session_state() == cudiag::SessionState::open && !cudiag::in_vfork_child()) {
             cudiag::note_last_exception();
         }
     }

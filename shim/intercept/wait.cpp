@@ -1,33 +1,20 @@
-// wait: only the parent learns by which signal a child died. Noted when the child had something
-// recorded, or this process has.
+// wait: only the parent learns by which signal a child died.
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "shim/exports.h"
-#include "shim/guard.h"
+#include "shim/lifecycle.h"
 #include "shim/originals.h"
 #include "shim/session.h"
 
 namespace cudiag {
 namespace {
 
-void note_death(long child, int status) {
-    const KeepErrno keep;
-    if (child <= 0 || !WIFSIGNALED(status) || in_vfork_child() ||
-        session_state() == SessionState::off) {
-        return;
-    }
-    const bool worth_it = session_state() == SessionState::open ||
-                          (session_state() == SessionState::idle &&
-                           access(run_directory(), F_OK) == 0 && open_session());
-    if (worth_it) {
-        const FieldValue fields[] = {
-            FieldValue::of(Field::pid, static_cast<uint64_t>(child)),
-            FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(status)))};
-        (void)note(EntryKind::child_ended, fields, 2);
+void after_wait(int child, int status) {
+    if (child > 0 && WIFSIGNALED(status) && session_state() != SessionState::off) {
+        note_death(child, status);
     }
 }
 
@@ -46,7 +33,7 @@ CUDIAG_EXPORT pid_t wait(int* status) {
     int own = 0;
     const pid_t child =
         real == nullptr ? cudiag::no_such_call() : real(status == nullptr ? &own : status);
-    cudiag::note_death(child, status == nullptr ? own : *status);
+    cudiag::after_wait(child, child > 0 && status != nullptr ? *status : own);
     return child;
 }
 
@@ -55,9 +42,7 @@ CUDIAG_EXPORT pid_t waitpid(pid_t pid, int* status, int options) {
     int own = 0;
     const pid_t child = real == nullptr ? cudiag::no_such_call()
                                         : real(pid, status == nullptr ? &own : status, options);
-    if (child > 0) {
-        cudiag::note_death(child, status == nullptr ? own : *status);
-    }
+    cudiag::after_wait(child, child > 0 && status != nullptr ? *status : own);
     return child;
 }
 
@@ -66,9 +51,7 @@ CUDIAG_EXPORT pid_t wait3(int* status, int options, struct rusage* usage) {
     int own = 0;
     const pid_t child = real == nullptr ? cudiag::no_such_call()
                                         : real(status == nullptr ? &own : status, options, usage);
-    if (child > 0) {
-        cudiag::note_death(child, status == nullptr ? own : *status);
-    }
+    cudiag::after_wait(child, child > 0 && status != nullptr ? *status : own);
     return child;
 }
 
@@ -78,9 +61,7 @@ CUDIAG_EXPORT pid_t wait4(pid_t pid, int* status, int options, struct rusage* us
     const pid_t child = real == nullptr
                             ? cudiag::no_such_call()
                             : real(pid, status == nullptr ? &own : status, options, usage);
-    if (child > 0) {
-        cudiag::note_death(child, status == nullptr ? own : *status);
-    }
+    cudiag::after_wait(child, child > 0 && status != nullptr ? *status : own);
     return child;
 }
 
@@ -90,9 +71,10 @@ CUDIAG_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
         return cudiag::no_such_call();
     }
     const int result = real(static_cast<int>(type), id, info, options);
-    if (result == 0 && info != nullptr && info->si_pid > 0 &&
+    // WNOWAIT leaves the child to be waited for again.
+    if (result == 0 && (options & WNOWAIT) == 0 && info != nullptr && info->si_pid > 0 &&
         (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)) {
-        cudiag::note_death(info->si_pid,
+        cudiag::after_wait(info->si_pid,
                            info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0));
     }
     return result;
