@@ -56,12 +56,21 @@ std::string probes_of(const Facts& facts) {
     return text;
 }
 
-// Told in place: what failed, and breakage that the root program lives with. The rest waits for
-// `cudiag report`.
-bool worth_printing(const Finding& finding, int pid) {
+// The shim starts us for a root that failed, or that recorded breakage of its own; so a root
+// without a recording failed.
+bool root_failed(const Facts& facts, int pid) {
+    const auto root = std::find_if(facts.processes.begin(), facts.processes.end(),
+                                   [&](const Process& process) { return process.pid == pid; });
+    return root == facts.processes.end() || root->failed();
+}
+
+// Told in place: what failed, breakage that the root program lives with, and that of a child that
+// ended well in a run that did not (a worker hands its error to its parent and exits). The rest
+// waits for `cudiag report`.
+bool worth_printing(const Finding& finding, int pid, bool failed) {
     return finding.severity == Severity::error ||
-           (finding.severity == Severity::warning && finding.pid == pid &&
-            finding.slug.rfind("loader-", 0) == 0);
+           (finding.severity == Severity::warning && finding.slug.rfind("loader-", 0) == 0 &&
+            (failed || finding.pid == pid));
 }
 
 }  // namespace
@@ -74,10 +83,11 @@ int in_place_command(const InPlaceOptions& options) {
         return kNothingFound;
     }
     const Facts facts = gather_facts(options.run);
+    const bool failed = root_failed(facts, options.pid);
     std::vector<Finding> findings = findings_of(facts);
     findings.erase(std::remove_if(findings.begin(), findings.end(),
                                   [&](const Finding& finding) {
-                                      return !worth_printing(finding, options.pid);
+                                      return !worth_printing(finding, options.pid, failed);
                                   }),
                    findings.end());
     findings = claim_for_printing(options.run, findings);
