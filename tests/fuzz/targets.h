@@ -1,0 +1,71 @@
+// What a fuzzer does with one input; the unit tests replay seeds and old crashes through the same
+// functions.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "diagnose/elf/elf_file.h"
+#include "record/reader.h"
+
+namespace cudiag::fuzz {
+
+// Ends the process, and so the fuzzer's run, when a promise is broken.
+inline void promise(bool kept, const char* what) {
+    if (!kept) {
+        (void)std::fprintf(stderr, "broken promise: %s\n", what);
+        std::abort();
+    }
+}
+
+inline void reader(std::span<const std::byte> bytes) {
+    const ReadResult result = parse_recording(bytes);
+    if (!result.recording) {
+        promise(!result.error.why.empty(), "no recording, and no reason");
+        return;
+    }
+    const Recording& recording = *result.recording;
+    std::size_t text_bytes = 0;
+    for (const EntryRead& entry : recording.entries) {
+        (void)entry.text(Field::path);
+        (void)entry.number(Field::pid);
+        for (const FieldRead& field : entry.fields) {
+            text_bytes += field.text.size();
+        }
+    }
+    promise(text_bytes + recording.entries.size() * sizeof(EntryHead) <= bytes.size(),
+            "the events are larger than the file");
+    promise(recording.hot.size() * sizeof(HotRecord) <= bytes.size(),
+            "the hot records are larger than the file");
+}
+
+inline void elf(std::span<const std::byte> bytes) {
+    // A file without a name: nothing to clean up, whatever happens.
+    const int file = memfd_create("elf", MFD_CLOEXEC);
+    promise(
+        file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "memfd_create works here");
+    const std::string path = "/proc/self/fd/" + std::to_string(file);
+    const ElfRead read = read_elf(path);
+    promise(read.file || read.problem != ElfProblem::none, "no file, and no problem");
+    if (read.file) {
+        (void)machine_name(read.file->machine, read.file->bits);
+    }
+    for (const DynamicSymbol& symbol : dynamic_symbols(path)) {
+        promise(symbol.name.size() <= bytes.size(), "a symbol longer than the file");
+    }
+    (void)exports(path, "malloc");
+    (void)exports(path, "memcpy", "GLIBC_2.14");
+    const std::string found = find_string(path, "GCC: ", 80);
+    promise(found.size() <= 80, "find_string keeps its limit");
+    (void)close(file);
+}
+
+}  // namespace cudiag::fuzz

@@ -1,0 +1,66 @@
+"""What evidence is compared with, and what the catalogue of findings requires of each slug."""
+
+import json
+import re
+
+
+class ends(str):
+    """Evidence that ends so: file names whose directory differs from run to run."""
+
+
+class has(str):
+    """Evidence that contains this: in a text, or anywhere inside a list or an object."""
+
+
+def matches(found, wanted):
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(found) == len(wanted) and all(map(matches, found, wanted))
+    if found is None:
+        return False
+    if isinstance(wanted, ends):
+        return str(found).endswith(wanted)
+    if isinstance(wanted, has):
+        return wanted in (found if isinstance(found, str) else json.dumps(found))
+    return found == wanted if isinstance(wanted, (bool, int)) else str(found) == str(wanted)
+
+
+def same(text):
+    """The text without what differs between two runs of one program: addresses and process ids."""
+    text = re.sub(r"\b0x[0-9a-f]{4,}\b", "ADDRESS", text)
+    return re.sub(r"(?<=\bpid[ =])\d+|(?<=/proc/)\d+", "PID", text)
+
+
+# docs/findings.md, "evidence must name".
+REQUIRED = {
+    "loader-missing-library": ["library", "needed_by", "chain", "searched", "near_misses"],
+    "loader-symbol-version": ["symbol", "demangled", "file", "provider_path", "provider_version", "why_chosen"],
+    "loader-abi-mismatch": ["symbol", "demangled", "file", "torch"],
+    "loader-shadowed-library": ["library", "used", "used_version", "hidden", "hidden_version", "rule"],
+    "loader-two-runtimes": ["library", "copies"],
+    "loader-libstdcxx-too-old": ["file", "wanted", "in_use", "in_use_best", "why_in_use"],
+    "loader-glibc-too-old": ["file", "wanted", "present", "origin"],
+    "package-broken": ["path", "what_it_is"],
+    "loader-missing-driver": ["library", "searched", "device_nodes", "driver_module", "container"],
+    "loader-stub-driver": ["path", "why"],
+    "loader-wrong-architecture": ["file", "problem", "what_it_is"],
+    "loader-static-tls": ["library", "tls_bytes", "users_in_load_order"],
+    "hidden-cause": [],
+}
+
+KEYS = ["schema", "id", "slug", "severity", "confidence", "title", "time_ns", "host", "rank", "pid", "tid", "argv",
+        "evidence", "where", "fixes", "cause_of", "limits"]
+
+
+def missing_evidence(finding):
+    missing = [key for key in KEYS if key not in finding]
+    missing += ["evidence." + key for key in REQUIRED.get(finding["slug"], []) if key not in finding["evidence"]]
+    missing += [key for key in ("title", "pid", "time_ns", "argv") if not finding.get(key)]
+    for fix in finding["fixes"]:
+        missing += [f"fixes.{key}" for key in ("text", "command", "proved") if key not in fix]
+    for step in finding["evidence"].get("searched", []):
+        missing += [f"searched.{key}" for key in ("dir", "why", "result") if key not in step]
+    return missing
+
+
+def describe(data):
+    return json.dumps(data, indent=1)

@@ -1,0 +1,23 @@
+"""Bad usage gives one clear line and exit status 2; what cannot be read gives 3."""
+from cudiag_scenario import *
+
+world = World()
+nowhere = world.root / "none"
+world.cudiag("report", "--no-such-option").ends_with(2, "cudiag: ", "--no-such-option")
+world.cudiag("no-such-command").ends_with(2, "no-such-command")
+world.cudiag().ends_with(2, "cudiag: ")
+world.cudiag("report", nowhere, "--last").ends_with(2)
+world.cudiag("report", nowhere).ends_with(3, str(nowhere))
+world.cudiag("report", runs=nowhere).ends_with(3, str(nowhere))
+world.cudiag("explain", "no-such-slug").ends_with(2, "no-such-slug")
+world.cudiag("explain", "loader-missing-library").ends_with(0)
+world.cudiag("libs", nowhere).ends_with(3, str(nowhere))
+for command in ("run", "report", "explain", "libs", "lib"):
+    world.cudiag(command, "--help").ends_with(0)
+world.cudiag("lib").ends_with(0, str(LIBRARY))
+
+closed = world.root / "closed"
+(closed / "1").mkdir(parents=True)
+(closed / "1").chmod(0)
+world.cudiag("report", closed / "1", preexec_fn=without_root_privileges).ends_with(3, "ermission denied")
+(closed / "1").chmod(0o700)

@@ -1,0 +1,97 @@
+// Prints a recording as lines of JSON, the header first: {"kind": "dlopen_failed", "fields":
+// [["name", "libx.so"], …]}. For tests; exit status 1 when the file is no recording.
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "record/reader.h"
+
+namespace {
+
+using cudiag::EntryKind;
+using cudiag::Field;
+using Json = nlohmann::ordered_json;
+
+std::string name_of(EntryKind kind) {
+    switch (kind) {
+        case EntryKind::process:
+            return "process";
+        case EntryKind::variable:
+            return "variable";
+        case EntryKind::module:
+            return "module";
+        case EntryKind::snapshot:
+            return "snapshot";
+        case EntryKind::dlopen_failed:
+            return "dlopen_failed";
+        case EntryKind::dlsym_failed:
+            return "dlsym_failed";
+        case EntryKind::python_exception:
+            return "python_exception";
+        case EntryKind::child_ended:
+            return "child_ended";
+        case EntryKind::exec:
+            return "exec";
+        case EntryKind::given_up:
+            return "given_up";
+    }
+    return std::to_string(static_cast<int>(kind));
+}
+
+std::string name_of(Field field) {
+    constexpr const char* kTexts[] = {"",
+                                      "path",
+                                      "name",
+                                      "value",
+                                      "text",
+                                      "argument",
+                                      "working_directory",
+                                      "caller",
+                                      "python_file",
+                                      "python_function",
+                                      "type"};
+    constexpr const char* kNumbers[] = {
+        "python_line", "flags",  "caller_offset",  "snapshot", "index",  "base",  "tls_bytes", "pid",
+        "status",      "link_namespace", "certain", "device",   "inode", "chain", "root"};
+    const auto number = static_cast<std::size_t>(field);
+    if (number < std::size(kTexts)) {
+        return kTexts[number];
+    }
+    return number >= 64 && number - 64 < std::size(kNumbers) ? kNumbers[number - 64]
+                                                             : std::to_string(number);
+}
+
+void print(const Json& line) {
+    std::puts(line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const cudiag::ReadResult read = cudiag::read_recording(count == 2 ? arguments[1] : "");
+    if (!read.recording) {
+        std::puts(read.error.why.c_str());
+        return 1;
+    }
+    const cudiag::Header& header = read.recording->header;
+    const cudiag::Losses& lost = read.recording->lost;
+    print({{"kind", "header"},
+           {"fields", Json::array({{"pid", header.pid},
+                                   {"ppid", header.ppid},
+                                   {"root_pid", header.root_pid},
+                                   {"end_how", header.end_how},
+                                   {"end_status", header.end_status},
+                                   {"dropped", lost.dropped_entries},
+                                   {"torn", lost.torn_entries},
+                                   {"damage", lost.damage}})}});
+    for (const cudiag::EntryRead& entry : read.recording->entries) {
+        Json fields = Json::array();
+        for (const cudiag::FieldRead& field : entry.fields) {
+            const bool is_number = static_cast<int>(field.field) >= 64;
+            fields.push_back(Json::array(
+                {name_of(field.field), is_number ? Json(field.number) : Json(field.text)}));
+        }
+        print({{"kind", name_of(entry.kind)}, {"fields", fields}});
+    }
+    return 0;
+}
