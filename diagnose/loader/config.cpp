@@ -67,6 +67,7 @@ struct LegacyHardware {
 };
 
 std::string kernel_platform() {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel hands the address over as a number
     const auto* platform = reinterpret_cast<const char*>(getauxval(AT_PLATFORM));
     return platform != nullptr ? platform : "";
 }
@@ -263,7 +264,7 @@ std::string version_in(const std::string& banner) {
 
 // glibc < 2.33 has no --version; the libc beside it has a banner.
 std::string version_of(const LoaderConfig& config) {
-    const std::string own =
+    std::string own =
         version_in(run_loader({config.interpreter, "--version"}, {}, "", kSeconds).out);
     if (!own.empty()) {
         return own;
@@ -271,8 +272,7 @@ std::string version_of(const LoaderConfig& config) {
     std::vector<std::string> dirs{config.interpreter.substr(0, config.interpreter.rfind('/'))};
     dirs.insert(dirs.end(), config.system_dirs.begin(), config.system_dirs.end());
     for (const std::string& dir : dirs) {
-        const std::string version =
-            version_in(find_string(dir + "/libc.so.6", "GNU C Library", 200));
+        std::string version = version_in(find_string(dir + "/libc.so.6", "GNU C Library", 200));
         if (!version.empty()) {
             return version;
         }

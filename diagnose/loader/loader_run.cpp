@@ -19,6 +19,7 @@ constexpr std::size_t kMostOutput = 16U << 20;
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
     std::vector<char*> result;
+    result.reserve(texts.size() + 1);
     for (const std::string& text : texts) {
         result.push_back(
             const_cast<char*>(text.c_str()));  // execve takes them so and leaves them alone

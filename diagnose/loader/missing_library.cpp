@@ -97,22 +97,14 @@ std::vector<Fix> matching_build_fixes(const LoaderCase& c, const Missing& missin
     const TorchRelease* release = torch_release(torch.version);
     std::error_code error;
     const fs::path directory = fs::path{missing.needed_by}.parent_path();
-    if (missing.user && release != nullptr && missing.user->name == "torchvision" &&
-        !release->torchvision.empty()) {
-        fixes.push_back(
-            {fmt::format("the torchvision that belongs to torch {} (CUDA {})", torch.version,
-                         release->cuda),
-             pip_install(c, fmt::format("--force-reinstall --no-deps 'torchvision=={}.*'",
-                                        release->torchvision)),
-             false});
-    } else if (missing.user && release != nullptr && missing.user->name == "torchaudio" &&
-               !release->torchaudio.empty()) {
-        fixes.push_back(
-            {fmt::format("the torchaudio that belongs to torch {} (CUDA {})", torch.version,
-                         release->cuda),
-             pip_install(c, fmt::format("--force-reinstall --no-deps 'torchaudio=={}.*'",
-                                        release->torchaudio)),
-             false});
+    const std::string companion =
+        missing.user ? companion_release(missing.user->name, torch.version) : std::string{};
+    if (!companion.empty() && release != nullptr) {
+        fixes.push_back({fmt::format("the {} that belongs to torch {} (CUDA {})",
+                                     missing.user->name, torch.version, release->cuda),
+                         pip_install(c, fmt::format("--force-reinstall --no-deps '{}=={}'",
+                                                    missing.user->name, companion)),
+                         false});
     } else if (fs::exists(directory / "build.ninja", error)) {
         fixes.push_back(
             {fmt::format("throw the cached build away; it is built anew for CUDA {}", major),

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "diagnose/knowledge/knowledge.h"
+#include "diagnose/loader/file_version.h"
 #include "diagnose/loader/library_path.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/wrong_copy.h"
@@ -143,9 +144,74 @@ std::optional<Finding> lost_file(const LoaderCase& c, const std::string& soname)
     return std::nullopt;
 }
 
+// Does the file differ from what this package brought (by the size that its RECORD notes)?
+bool is_altered(const Package& package, const std::string& path) {
+    const std::vector<std::string> altered = altered_files(package);
+    return std::any_of(altered.begin(), altered.end(), [&](const std::string& file) {
+        std::error_code error;
+        return file == path || fs::equivalent(file, path, error);
+    });
+}
+
+// Two wheels list the file that lacks the symbol: the one installed last has won.
+std::optional<Finding> written_twice(const LoaderCase& c) {
+    const std::string soname = expected_soname(c, c.error.subject);
+    const Source source = soname.empty() ? Source{} : source_of(c, soname, c.error.subject);
+    const auto owner = source.path.empty() ? std::nullopt : owner_of(source.path);
+    if (!owner || owner->manager != PackageManager::pip) {
+        return std::nullopt;
+    }
+    for (const ContestedFile& contested : contested_files(*owner)) {
+        std::error_code error;
+        const auto other = pip_package(owner->location, contested.other);
+        if (!other || !fs::equivalent(contested.path, source.path, error)) {
+            continue;
+        }
+        const auto user = owner_of(c.error.subject);
+        const Package* wanted = nullptr;
+        for (const Package* package : {&*owner, &*other}) {
+            if (user && requirement_on(*user, package->name)) {
+                wanted = package;
+            }
+        }
+        const Package& real = is_altered(*owner, source.path) ? *other : *owner;
+        Finding finding = begin_finding(
+            c, "package-broken",
+            fmt::format(
+                "{} {} and {} {} both bring {}, and the one installed last has won: it lacks {}",
+                owner->name, owner->version, other->name, other->version, source.path,
+                c.error.symbol.empty() ? c.error.version : demangle(c.error.symbol)));
+        finding.evidence["path"] = source.path;
+        finding.evidence["packages"] = {owner->name + " " + owner->version,
+                                        other->name + " " + other->version};
+        finding.evidence["what_it_is"] =
+            fmt::format("the file of {} {} (by its size); version {}", real.name, real.version,
+                        file_version(source.path));
+        finding.evidence["needed_by"] = c.error.subject;
+        const std::string keep = wanted != nullptr
+                                     ? fmt::format("{}=={}", wanted->name, wanted->version)
+                                     : std::string{};
+        finding.fixes.push_back(
+            {"remove both, and install the one that is required: removing only one takes the file "
+             "from the other too",
+             keep.empty()
+                 ? std::string{}
+                 : fmt::format(
+                       "{0} -m pip uninstall -y {1} {2} && {0} -m pip install --no-deps {3}",
+                       python_command(c.process), owner->name, other->name, shell_quoted(keep)),
+             false});
+        finding.limits = "which of the two wrote the file is told by its size alone";
+        return finding;
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Finding> package_broken(const LoaderCase& c) {
+    if (c.error.form == ErrorForm::undefined_symbol && !c.failure.is_lookup) {
+        return written_twice(c);
+    }
     if (c.error.form == ErrorForm::missing_version) {
         return lost_link(c, file_name(c.error.provider));
     }

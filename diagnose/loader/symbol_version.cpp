@@ -13,45 +13,6 @@
 namespace cudiag {
 namespace {
 
-// Is `name` what `needed` asks for? "libnvJitLink.so.12" of a symbol version names the file to be.
-bool looks_like_soname(const std::string& name) {
-    return name.find(".so") != std::string::npos;
-}
-
-// The SONAME that should give the symbol to `file`: the one that the symbol's version is tied to;
-// else the one among the file's own NEEDED that the symbol's name belongs to, or of which some copy
-// exports it.
-std::string expected_soname(const LoaderCase& c, const std::string& file) {
-    if (c.error.form == ErrorForm::missing_version) {
-        return file_name(c.error.provider);
-    }
-    for (const DynamicSymbol& symbol : dynamic_symbols(file)) {
-        if (!symbol.defined && symbol.name == c.error.symbol &&
-            looks_like_soname(symbol.version_file)) {
-            return symbol.version_file;
-        }
-    }
-    const ElfRead read = read_elf(file);
-    if (!read.file) {
-        return {};
-    }
-    if (const SymbolOwner* owner = symbol_owner(demangle(c.error.symbol))) {
-        for (const std::string& needed : read.file->needed) {
-            if (library_family(needed) == owner->family) {
-                return needed;
-            }
-        }
-    }
-    for (const std::string& needed : read.file->needed) {
-        for (const Copy& copy : find_copies(needed, c.process, c.modules, c.state.config)) {
-            if (copy.why_not.empty() && exports(copy.path, c.error.symbol)) {
-                return needed;
-            }
-        }
-    }
-    return {};
-}
-
 bool supplies(const LoaderCase& c, const std::string& path) {
     return c.error.form == ErrorForm::missing_version ? defines_version(path, c.error.version)
                                                       : exports(path, c.error.symbol);

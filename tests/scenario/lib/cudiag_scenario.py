@@ -34,7 +34,8 @@ import tempfile  # noqa: F401
 from pathlib import Path
 
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
-from machine import CannotRun, hide_toolkit, in_mount_namespace, need_program, without_root_privileges  # noqa: F401
+from machine import CannotRun, hide_toolkit, in_mount_namespace, mount_point, need_program  # noqa: F401
+from machine import without_root_privileges  # noqa: F401
 from worlds import TORCH, Environment, link_tree, torch_wheels, wheel  # noqa: F401
 
 BIN = Path(os.environ.get("CUDIAG_BIN", Path(__file__).resolve().parents[3] / "build" / "bin"))

@@ -37,14 +37,25 @@ def in_mount_namespace(*mounts):
     os.execvp(unshare[0], [*unshare, "sh", "-c", steps, "sh", sys.executable, *sys.argv])
 
 
+def mount_point(name):
+    """An empty directory to mount something on; the same one before and after in_mount_namespace."""
+    user = os.environ.setdefault("CUDIAG_SCENARIO_USER", str(os.getuid()))
+    directory = Path(tempfile.gettempdir()) / f"cudiag-{name}-{user}"
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
 # Directories whose emptying would break the system itself: a toolkit installed there cannot be hidden.
 _SYSTEM = re.compile(r"^(/usr)?/lib(32|64)?(/x86_64-linux-gnu|/aarch64-linux-gnu)?$")
 
 
+def ldconfig():
+    return shutil.which("ldconfig") or "/sbin/ldconfig"   # an ordinary user's PATH may lack sbin
+
+
 def toolkit_directories():
     """Where ld.so.cache finds libraries of a CUDA toolkit on this machine."""
-    ldconfig = shutil.which("ldconfig") or "/sbin/ldconfig"
-    cache = subprocess.run([ldconfig, "-p"], capture_output=True, text=True).stdout
+    cache = subprocess.run([ldconfig(), "-p"], capture_output=True, text=True).stdout
     files = re.findall(r"lib(?:cudart|cublas|cusparse|cupti|nccl|nvJitLink|nvrtc)\.so\S* .*=> (\S+)", cache)
     return sorted({os.path.dirname(f) for f in files} | {os.path.dirname(os.path.realpath(f)) for f in files})
 
@@ -56,13 +67,10 @@ def hide_toolkit():
         return
     if any(_SYSTEM.match(d) for d in directories):
         raise CannotRun(f"a CUDA toolkit is installed among the system's libraries: {', '.join(directories)}")
-    scratch = Path(tempfile.gettempdir()) / f"cudiag-no-toolkit-{os.getuid()}"
-    (scratch / "empty").mkdir(parents=True, exist_ok=True)
-    (scratch / "ld.so.conf").write_text("")
-    cache = scratch / f"ld.so.cache.{os.getpid()}"
-    binds = [["mount", "--bind", scratch / "empty", d] for d in directories if os.path.isdir(d)]
+    cache = mount_point("caches") / f"ld.so.cache.{os.getpid()}"
+    binds = [["mount", "--bind", mount_point("empty"), d] for d in directories if os.path.isdir(d)]
     in_mount_namespace(*binds,
-                       ["ldconfig", "-X", "-C", cache, ">/dev/null", "2>&1"],
+                       [ldconfig(), "-X", "-C", cache, ">/dev/null", "2>&1"],
                        ["mount", "--bind", cache, "/etc/ld.so.cache"],
                        ["rm", "-f", cache])
 

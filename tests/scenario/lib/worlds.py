@@ -16,7 +16,7 @@ import tempfile
 import atexit
 from pathlib import Path
 
-from machine import CannotRun
+from machine import CannotRun, ldconfig
 
 WORLDS = Path(os.environ.get("CUDIAG_WORLDS", Path(__file__).resolve().parents[3] / "build" / "worlds"))
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -34,8 +34,7 @@ TORCH_TOOLKIT = ["nvidia-cublas==13.1.*", "nvidia-cusparse==12.6.*", "nvidia-cuf
 
 def torch_wheels():
     """The wheels of a working torch 2.13.0 for CUDA 13.0 on this machine."""
-    ldconfig = shutil.which("ldconfig") or "/sbin/ldconfig"
-    cache = subprocess.run([ldconfig, "-p"], capture_output=True, text=True).stdout
+    cache = subprocess.run([ldconfig(), "-p"], capture_output=True, text=True).stdout
     toolkit = all(f"{name} " in cache for name in ("libcublasLt.so.13", "libcudnn.so.9", "libcupti.so.13"))
     return TORCH if toolkit else TORCH + TORCH_TOOLKIT
 

@@ -4,9 +4,15 @@ from broken import fused_without_cudart
 
 world, fused = fused_without_cudart()
 loader = world.write("loader.py", f"""
-import concurrent.futures, ctypes
-with concurrent.futures.ThreadPoolExecutor() as workers:
-    workers.submit(ctypes.CDLL, {str(fused)!r}).result()
+import ctypes, threading
+errors = []
+def load():
+    try: ctypes.CDLL({str(fused)!r})
+    except OSError as error: errors.append(error)
+worker = threading.Thread(target=load)
+worker.start()
+worker.join()
+raise errors[0]
 """)
 run = world.under_shim(world.python, loader)
 run.fails_with("OSError: libcudart.so.11.0: cannot open shared object file")

@@ -2,8 +2,7 @@
 from cudiag_scenario import *
 from broken import fused_without_cudart
 
-disk = Path(tempfile.gettempdir()) / f"cudiag-full-{os.getuid()}"
-disk.mkdir(exist_ok=True)
+disk = mount_point("full")
 in_mount_namespace(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk])
 
 world, fused = fused_without_cudart()
