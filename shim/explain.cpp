@@ -1,11 +1,11 @@
 #include "shim/explain.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -14,26 +14,36 @@
 #include <initializer_list>
 
 #include "shim/guard.h"
+#include "shim/raw_call.h"
 #include "shim/run_directory.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
 #include "shim/text.h"
 
+// The command is a grandchild. Between it and the program stands a keeper: a process of its own
+// that shares the program's memory and never execs. The keeper's exit signal is 0, so that the
+// program gets no SIGCHLD and its wait() passes the keeper over (only __WALL and __WCLONE see it);
+// a child that execs gets SIGCHLD for its exit signal whatever clone said (the kernel's de_thread),
+// and an orphan would fall to the program itself where that is a container's first process.
 namespace cudiag {
 namespace {
 
 constexpr size_t kPath = 4096;
+constexpr int kNotStarted = 127;
 
-struct Command {
+// Used once each, so that nothing in it changes while a keeper still reads it.
+struct Explanation {
+    int32_t keeper;
     char path[kPath];
     char pid[24];
     const char* arguments[10];
     const char* environment[64];
+    alignas(16) char keeper_stack[8192];
+    alignas(16) char command_stack[8192];
 };
 
-Command command;  // one thread prepares and starts at a time
-bool starting = false;
-int32_t early_child = 0;
+Explanation early;
+Explanation late;
 bool early_started = false;
 
 // Path of our own file by /proc/self/maps: the link map holds the name as LD_PRELOAD gave it, which
@@ -98,66 +108,89 @@ bool find_command(char* path, size_t size) {
     return false;
 }
 
-bool prepare(const char* when) {
-    if (!find_command(command.path, sizeof command.path)) {
+bool prepare(Explanation& explanation, const char* when) {
+    if (!find_command(explanation.path, sizeof explanation.path)) {
         return false;
     }
-    Text pid{command.pid, sizeof command.pid};
+    Text pid{explanation.pid, sizeof explanation.pid};
     pid.add(static_cast<uint64_t>(getpid()));
-    const char* arguments[] = {command.path, "in-place", "--run", run_directory(), "--pid",
-                               command.pid,  "--when",   when,    nullptr};
-    memcpy(command.arguments, arguments, sizeof arguments);
-    command_environment(command.environment,
-                        sizeof command.environment / sizeof command.environment[0]);
+    const char* arguments[] = {explanation.path, "in-place", "--run", run_directory(), "--pid",
+                               explanation.pid,  "--when",   when,    nullptr};
+    memcpy(explanation.arguments, arguments, sizeof arguments);
+    command_environment(explanation.environment,
+                        sizeof explanation.environment / sizeof explanation.environment[0]);
     return true;
 }
 
-// In the child, which shares our memory until it execs (CLONE_VM | CLONE_VFORK): system calls only.
-// Its descriptor table is its own. Every signal stays blocked; the command unblocks them.
-int become_command(void* /*argument*/) {
-    (void)syscall(SYS_dup3, 2, 1, 0);
-    const int null = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0));
-    if (null > 0) {
-        (void)syscall(SYS_dup3, null, 0, 0);
-    }
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-    if (syscall(SYS_close_range, 3, ~0U, 0) != 0) {  // Linux 5.9
-        for (int descriptor = 3; descriptor < 1024; ++descriptor) {
-            (void)syscall(SYS_close, descriptor);
+
+// The keeper's and the command's descriptor tables are their own.
+inline void close_from(long first) {
+    if (raw_call(SYS_close_range, first, ~0U, 0) != 0) {  // Linux 5.9
+
+        struct rlimit limit {};
+
+        (void)raw_call(SYS_prlimit64, 0, RLIMIT_NOFILE, 0, reinterpret_cast<long>(&limit));
+        constexpr long kMost = 65536;
+        const auto most = limit.rlim_cur < kMost ? static_cast<long>(limit.rlim_cur) : kMost;
+        for (long descriptor = first; descriptor < most; ++descriptor) {
+            (void)raw_call(SYS_close, descriptor);
         }
     }
-    (void)syscall(SYS_execve, command.path, command.arguments, command.environment);
-    (void)syscall(SYS_exit, 127);
-    return 127;
 }
 
-// Exit signal 0: the program gets no SIGCHLD, and its own wait() does not see the child (only
-// __WALL and __WCLONE do).
-int32_t start() {
-    alignas(16) static char stack[65536];
-    sigset_t all;
-    sigset_t before;
-    (void)sigfillset(&all);
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, 8);
-    const int child = clone(become_command, stack + sizeof stack, CLONE_VM | CLONE_VFORK, nullptr);
-    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, 8);
-    return child;
+// In the grandchild. Every signal stays blocked; the command unblocks them.
+int become_command(void* argument) {
+    const auto& explanation = *static_cast<const Explanation*>(argument);
+    (void)raw_call(SYS_dup3, 2, 1, 0);
+    (void)raw_call(SYS_close, 0);
+    (void)raw_call(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/dev/null"), O_RDONLY);
+    close_from(3);
+    (void)raw_call(SYS_execve, reinterpret_cast<long>(explanation.path),
+                   reinterpret_cast<long>(explanation.arguments),
+                   reinterpret_cast<long>(explanation.environment));
+    return kNotStarted;
 }
 
-int32_t wait_for(int32_t child, int* status) {
-    return static_cast<int32_t>(syscall(SYS_wait4, child, status, WNOHANG | __WALL, nullptr));
-}
-
-// The child's pid, or 0.
-int32_t start_command(const char* when) {
-    if (__atomic_exchange_n(&starting, true, __ATOMIC_ACQUIRE)) {
-        return 0;
+// In the keeper: raw system calls only, since the thread pointer is that of the program's thread.
+int keep_command(void* argument) {
+    auto& explanation = *static_cast<Explanation*>(argument);
+    const long child = cudiag_clone(CLONE_VM | CLONE_VFORK | SIGCHLD,
+                                    explanation.command_stack + sizeof explanation.command_stack,
+                                    become_command, &explanation);
+    close_from(0);
+    int status = kNotStarted << 8;
+    if (child > 0) {
+        (void)raw_call(SYS_wait4, child, reinterpret_cast<long>(&status));
     }
-    const int32_t child = prepare(when) ? start() : 0;
-    __atomic_store_n(&starting, false, __ATOMIC_RELEASE);
-    return child > 0 ? child : 0;
+    return (status & 0x7f) != 0 ? kNotStarted : (status >> 8) & 0xff;
+}
+
+bool start(Explanation& explanation, const char* when) {
+    if (!prepare(explanation, when)) {
+        return false;
+    }
+    const uint64_t all = ~uint64_t{0};
+    uint64_t before = 0;
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+    const long keeper =
+        cudiag_clone(CLONE_VM, explanation.keeper_stack + sizeof explanation.keeper_stack,
+                     keep_command, &explanation);
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+    explanation.keeper = keeper > 0 ? static_cast<int32_t>(keeper) : 0;
+    return keeper > 0;
+}
+
+// True once the keeper has ended; its status then.
+bool ended(Explanation& explanation, int* status) {
+    if (explanation.keeper <= 0 ||
+        syscall(SYS_wait4, explanation.keeper, status, WNOHANG | __WALL, nullptr) == 0) {
+        return false;
+    }
+    explanation.keeper = 0;
+    return true;
 }
 
 uint64_t monotonic_ms() {
@@ -183,48 +216,42 @@ void tell_where() {
 void explain_at_exit() {
     const KeepErrno keep;
     reap_explanation();
-    const int32_t child = start_command("exit");
-    if (child == 0) {
+    if (!start(late, "exit")) {
         tell_where();
         return;
     }
     constexpr uint64_t kLongest = 10000;
-    constexpr long kStep = 5'000'000;  // ns
+    constexpr long kStep = 2'000'000;  // ns
     const uint64_t begin = monotonic_ms();
     int status = 0;
-    int32_t ended = 0;
-    while ((ended = wait_for(child, &status)) == 0 && monotonic_ms() - begin < kLongest) {
+    bool is_over = ended(late, &status);
+    while (!is_over && monotonic_ms() - begin < kLongest) {
         const struct timespec pause = {0, kStep};
         (void)syscall(SYS_nanosleep, &pause, nullptr);
+        is_over = ended(late, &status);
     }
-    constexpr int kNotStarted = 127;
-    if (ended == child &&
-        (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted))) {
+    if (is_over && (!WIFEXITED(status) || WEXITSTATUS(status) == kNotStarted)) {
         tell_where();
     }
 }
 
 void explain_early() {
     const KeepErrno keep;
-    if (printing() == Printing::off ||
-        __atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL) || !is_root()) {
-        return;
+    if (printing() != Printing::off && is_root() &&
+        !__atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL)) {
+        (void)start(early, "early");
     }
-    early_child = start_command("early");
 }
 
 void reap_explanation() {
     const KeepErrno keep;
-    const int32_t child = early_child;
-    if (child > 0 && wait_for(child, nullptr) != 0) {
-        early_child = 0;
-    }
+    int status = 0;
+    (void)ended(early, &status);
 }
 
 void forget_explanation() {
-    early_child = 0;
+    early.keeper = late.keeper = 0;
     early_started = false;
-    starting = false;
 }
 
 }  // namespace cudiag

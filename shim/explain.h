@@ -1,5 +1,5 @@
 // Starts the command that explains, outside the program: clean environment, none of its
-// descriptors, no SIGCHLD.
+// descriptors, no SIGCHLD, and no child that its wait() would see.
 #pragma once
 
 namespace cudiag {

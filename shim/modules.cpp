@@ -11,6 +11,7 @@
 #include "shim/loaded_object.h"
 #include "shim/process_identity.h"
 #include "shim/session.h"
+#include "shim/text.h"
 
 namespace cudiag {
 namespace {
@@ -199,6 +200,14 @@ bool is_mapped(const char* name) {
     Wanted wanted{name, strchr(name, '/') != nullptr, false, {}};
     wanted.has_file = wanted.by_path && file_of(name, &wanted.file);
     return dl_iterate_phdr(matches, &wanted) != 0;
+}
+
+bool is_mapped_anywhere(const char* path) {
+    const KeepErrno keep;
+    char line_end[1024];
+    Text text{line_end, sizeof line_end};
+    text.add(*path == '/' ? "" : "/").add(path).add("\n");
+    return !text.cut() && file_holds("/proc/self/maps", line_end);
 }
 
 bool is_program(const char* name) {

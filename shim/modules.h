@@ -21,6 +21,9 @@ bool module_holding(uintptr_t address, char* path, size_t size, uint64_t* offset
 // same file?
 bool is_mapped(const char* name);
 
+// Is the file mapped at all, in whichever namespace? Of a path as the loader writes it.
+bool is_mapped_anywhere(const char* path);
+
 // Is this how the loader names the program itself in its texts (argv[0])?
 bool is_program(const char* name);
 

@@ -123,24 +123,7 @@ bool runs_under_shim(int32_t pid) {
     char path[48];
     Text text{path, sizeof path};
     text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/maps");
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return false;
-    }
-    constexpr const char kShim[] = "/libcudiag.so";
-    char buffer[1024];
-    size_t matched = 0;
-    bool found = false;
-    for (long got = 1; got > 0 && !found;) {
-        got = read(file, buffer, sizeof buffer);
-        for (long i = 0; i < got && !found; ++i) {
-            // The pattern holds its first character only once: no other fallback is needed.
-            matched = buffer[i] == kShim[matched] ? matched + 1 : (buffer[i] == kShim[0] ? 1 : 0);
-            found = kShim[matched] == '\0';
-        }
-    }
-    (void)close(file);
-    return found;
+    return file_holds(path, "/libcudiag.so");
 }
 
 bool launches_others(int32_t pid, const char* command) {
@@ -175,6 +158,39 @@ long read_file(const char* path, char* to, size_t size) {
     (void)close(file);
     to[have] = '\0';
     return static_cast<long>(have);
+}
+
+bool file_holds(const char* path, const char* pattern) {
+    const size_t length = strlen(pattern);
+    uint16_t back[1024];  // Knuth, Morris and Pratt: where to go on after a mismatch
+    if (length == 0 || length >= sizeof back / sizeof back[0]) {
+        return false;
+    }
+    back[0] = 0;
+    for (size_t i = 1, k = 0; i < length; ++i) {
+        while (k > 0 && pattern[i] != pattern[k]) {
+            k = back[k - 1];
+        }
+        k += pattern[i] == pattern[k] ? 1 : 0;
+        back[i] = static_cast<uint16_t>(k);
+    }
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return false;
+    }
+    char buffer[1024];
+    size_t matched = 0;
+    for (long got = 1; got > 0 && matched < length;) {
+        got = read(file, buffer, sizeof buffer);
+        for (long i = 0; i < got && matched < length; ++i) {
+            while (matched > 0 && buffer[i] != pattern[matched]) {
+                matched = back[matched - 1];
+            }
+            matched += buffer[i] == pattern[matched] ? 1 : 0;
+        }
+    }
+    (void)close(file);
+    return matched == length;
 }
 
 bool is_launcher(const char* base_name) {

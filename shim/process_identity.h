@@ -20,6 +20,9 @@ ProcessIdentity identify_process();
 // is lost.
 long read_file(const char* path, char* to, size_t size);
 
+// Does the text of at most 1023 bytes stand anywhere in the file? errno is lost.
+bool file_holds(const char* path, const char* text);
+
 // The base name of the executable of a process is one of the shells and bare launchers that start
 // other programs.
 bool is_launcher(const char* base_name);

@@ -51,7 +51,8 @@ bool is_lookup(const Asked* asked, const LoadError& error) {
     }
     memcpy(subject, error.subject, error.subject_length);
     subject[error.subject_length] = '\0';
-    return is_mapped(subject) || is_program(subject);
+    return is_mapped(subject) || is_program(subject) ||
+           (asked->has_name_space && is_mapped_anywhere(subject));
 }
 
 void note_failure(EntryKind kind, const Asked* asked, const char* text, const LoadError& error) {

@@ -41,7 +41,7 @@ class Table:
 class Bench:
     def __init__(self, build, scratch, options):
         self.build, self.scratch, self.options = build, scratch, options
-        self.library = build / "bin" / "libcudiag.so"
+        self.library = (options.bin or build / "bin").resolve() / "libcudiag.so"
         self.runs = scratch / "runs"
         self.table = Table()
         self.without = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(scratch), "LANG": "C.UTF-8",
@@ -141,22 +141,28 @@ class Bench:
         source.write_text("#include <algorithm>\n#include <map>\n#include <string>\nstd::map<std::string, int> m;\n")
         self.ratio("a C++ compile (g++ -c)", [compiler, "-c", str(source), "-o", str(self.scratch / "a.o")], 2)
 
-    def explanation(self, what, python, script):
-        """From the failure to the text under it: what a failing program takes longer under the shim."""
-        said = self.scratch / "stderr"
-        took = run_once([str(python), "-c", script], self.within, str(said))
+    def explanation(self, what, python, before, library):
+        """From the failure to the end, with the text under it, less what the end alone takes. The failing program notes when."""
+        said, failed = self.scratch / "stderr", self.scratch / "failed"
+        argv = [str(python), "-c", f"import ctypes, time{before}\nopen({str(failed)!r}, 'w').write(str(time.monotonic()))\n"
+                                   f"ctypes.CDLL({str(library)!r})"]
+        late = {False: [], True: []}
+
+        def note(took, shimmed):
+            late[shimmed].append(took.ended - float(failed.read_text()))
+
+        took = run_once(argv, self.within, str(said))
         text = said.read_text(errors="replace")
         if took.status == 0 or "\ncudiag: error loader-missing-library\n" not in text:
-            said = text.strip().splitlines()[-1:] or ["nothing"]
-            self.table.add(what, "1 s", f"exit status {took.status}, nothing explained: {said[0]}", "FAIL")
+            last = text.strip().splitlines()[-1:] or ["nothing"]
+            self.table.add(what, "1 s", f"exit status {took.status}, nothing explained: {last[0]}", "FAIL")
             return
-        measured = pairs([str(python), "-c", script], self.without, self.within, self.options.failures)
-        late = interval([b.wall - a.wall for a, b in measured])
-        cpu = statistics.median(b.cpu - a.cpu for a, b in measured)
-        most = max(b.wall - a.wall for a, b in measured)
+        measured = pairs(argv, self.without, self.within, self.options.failures, note)
+        added = interval([b - a for a, b in zip(late[False], late[True])])
+        least = min(late[True]) - min(late[False])
         self.table.add(f"{what}, {len(measured)} pairs", "1 s",
-                       f"{late.median:.2f} s [{late.low:.2f}, {late.high:.2f}], most {most:.2f}; processor {cpu:.2f} s",
-                       verdict(late, 1.0), seconds=late)
+                       f"{added.median:.2f} s [{added.low:.2f}, {added.high:.2f}], least {least:.2f}", verdict(added, 1.0),
+                       seconds=added)
 
     def broken_library(self):
         """A library whose NEEDED libcudart.so.11.0 is nowhere: real, made by the linker."""
@@ -182,6 +188,8 @@ def python_with_torch(options):
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Prints each budget with what it costs on this machine.")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--bin", type=Path, metavar="DIR", help="measure the libcudiag.so and cudiag there")
+    parser.add_argument("--quick", action="store_true", help="a fifth of the runs: for a first look")
     parser.add_argument("--python", help="a Python that has torch")
     parser.add_argument("--torch", action="store_true", help="make one (the scenario tests' wheels; 2 to 4 GB the first time)")
     parser.add_argument("--start-ups", type=int, default=1000, help="pairs of /bin/true (default %(default)s)")
@@ -189,6 +197,8 @@ def main():
     parser.add_argument("--failures", type=int, default=15, help="pairs of failing programs (default %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows as JSON")
     options = parser.parse_args()
+    if options.quick:
+        options.start_ups, options.imports, options.failures = options.start_ups // 5, options.imports // 5, options.failures // 5
 
     with tempfile.TemporaryDirectory(prefix="cudiag-bench-") as scratch:
         bench = Bench(options.build.resolve(), Path(scratch), options)
@@ -199,13 +209,12 @@ def main():
         bench.start_up()
         bench.compile()
         library = bench.broken_library()
-        load_it = f"ctypes.CDLL({str(library)!r})"
         python = python_with_torch(options)
         bench.import_torch(python)
-        bench.explanation("a failure explained", "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable,
-                          f"import ctypes; {load_it}")
+        system = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+        bench.explanation("a failure explained", system, "", library)
         if python:
-            bench.explanation("a failure explained, torch loaded", python, f"import ctypes, torch; {load_it}")
+            bench.explanation("the same with torch loaded", python, ", torch", library)
         for name in NOT_YET:
             bench.table.add(name, "", "nothing to measure yet", "")
         print(f"\n{os.cpu_count()} processors, load {load:.1f}; [low, high]: the median lies there 19 times in 20")

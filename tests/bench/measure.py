@@ -8,20 +8,22 @@ from typing import NamedTuple
 
 
 class Took(NamedTuple):
-    """One run of a program: seconds on the clock, seconds of processor (its children's too), exit status."""
+    """One run of a program: seconds on the clock, seconds of processor (its children's too), exit status, time.monotonic()."""
     wall: float
     cpu: float
     status: int
+    ended: float
 
 
 def run_once(argv, env, stderr=None):
     """Runs the program to its end with its output thrown away, or its stderr written to the file named."""
     null = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
             (os.POSIX_SPAWN_OPEN, 2, stderr or "/dev/null", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)]
-    begin = time.perf_counter()
+    begin = time.monotonic()
     child = os.posix_spawn(argv[0], argv, env, file_actions=null)
     _, status, usage = os.wait4(child, 0)
-    return Took(time.perf_counter() - begin, usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status))
+    ended = time.monotonic()
+    return Took(ended - begin, usage.ru_utime + usage.ru_stime, os.waitstatus_to_exitcode(status), ended)
 
 
 def pairs(argv, without, within, count, check=None):

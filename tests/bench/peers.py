@@ -19,8 +19,10 @@ SHOWN = 240     # characters of what a tool says
 
 
 class Case:
-    def __init__(self, title, world, library, pathfinder, package):
-        self.title, self.world, self.library, self.package = title, world, library, package
+    """`cause`: what a tool must say, in the lines about the failure, to have named the cause."""
+
+    def __init__(self, title, world, library, pathfinder, package, cause):
+        self.title, self.world, self.library, self.package, self.cause = title, world, library, package, cause
         self.load = [world.python, "-c", f"import ctypes; ctypes.CDLL('{library}')"]
         self.pathfinder = [world.python, "-c", "from cuda.pathfinder import load_nvidia_dynamic_lib\n"
                                                f"print(load_nvidia_dynamic_lib('{pathfinder}'))"]
@@ -29,7 +31,8 @@ class Case:
 def older_nvjitlink(environment):
     world = environment("nvidia-cusparse-cu12==12.3.1.170", "nvidia-nvjitlink-cu12==12.1.105", "cuda-pathfinder")
     return Case("nvidia-cusparse-cu12 12.3.1.170 over nvidia-nvjitlink-cu12 12.1.105", world,
-                world.site / "nvidia/cusparse/lib/libcusparse.so.12", "cusparse", "nvidia-nvjitlink-cu12")
+                world.site / "nvidia/cusparse/lib/libcusparse.so.12", "cusparse", "nvidia-nvjitlink-cu12",
+                r"libnvJitLink\.so\.12.*\b12\.1\b")     # which file is too old
 
 
 def absent_runtime(environment):
@@ -38,7 +41,7 @@ def absent_runtime(environment):
     library = world.library("libfused_ops.so", "int cudaGetLastError(void); int run(void) { return cudaGetLastError(); }\n",
                             cudart, f"-Wl,-rpath,{cudart.parent}")
     world.uninstall("nvidia-cuda-runtime-cu11")
-    return Case("a library that needs the absent libcudart.so.11.0", world, library, "cudart", "nvidia-cuda-runtime-cu11")
+    return Case("a library that needs the absent libcudart.so.11.0", world, library, "cudart", "nvidia-cuda-runtime-cu11", r"libcudart\.so\.11\.0")
 
 
 class Tool:
@@ -49,7 +52,7 @@ class Tool:
 
     def __call__(self, case, times):
         if self.program and shutil.which(self.program) is None:
-            return f"not installed here ({self.program})", "", None
+            return f"not installed here ({self.program})", "", None, False
         command, more = self.how(case)
         taken = []
         for _ in range(times):
@@ -58,7 +61,8 @@ class Tool:
                                   capture_output=True, errors="replace", stdin=subprocess.DEVNULL)
             taken.append(time.perf_counter() - begin)
         text = done.stdout + done.stderr
-        return self.shortened(text, case), text, statistics.median(taken)
+        named = re.search(case.cause, " ".join(self.telling(text)), re.S) is not None
+        return self.shortened(text, case), text, statistics.median(taken), named
 
     def shortened(self, text, case):
         count = text.count("\n")
@@ -101,6 +105,7 @@ def main():
     parser = argparse.ArgumentParser(prog="scripts/bench --peers", description=__doc__,
                                      formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--bin", type=Path, metavar="DIR", help="the libcudiag.so and cudiag to run")
     parser.add_argument("--times", type=int, default=5, help="runs of each (default %(default)s); the median is shown")
     parser.add_argument("--full", action="store_true", help="also print what each said, whole")
     options = parser.parse_args()
@@ -112,14 +117,16 @@ def main():
     try:
         for make in (older_nvjitlink, absent_runtime):
             case = make(Environment)
-            print(f"\n**{case.title}**\n\n| tool | says | names the package | gives a command | time |\n|---|---|---|---|---|")
+            print(f"\n**{case.title}**\n\n| tool | says | names the cause | names the package | gives a command | time |\n"
+                  "|---|---|---|---|---|---|")
             everything = []
-            for tool in tools(build / "bin", case.world.root / "runs"):
-                said, text, seconds = tool(case, options.times)
+            for tool in tools((options.bin or build / "bin").resolve(), case.world.root / "runs"):
+                said, text, seconds, named = tool(case, options.times)
+                cause = "yes" if named else "no"
                 names = "yes" if re.search(case.package + r"\b", text.replace(str(case.library), "")) else "no"
                 gives = "yes" if re.search(r"pip install .*" + case.package, text) else "no"
                 took = "-" if seconds is None else f"{seconds:.2f} s"
-                print(f"| {tool.name} | {said} | {names} | {gives} | {took} |", flush=True)
+                print(f"| {tool.name} | {said} | {cause} | {names} | {gives} | {took} |", flush=True)
                 everything.append(f"== {tool.name}\n{text}")
             if options.full:
                 print("\n" + "\n".join(everything))

@@ -1,5 +1,5 @@
 // Appends COUNT events and ends: the difference between two counts under callgrind is exactly what
-// an event takes in instructions, on a machine as noisy as it likes (tests/bench/instructions.py).
+// an event takes in instructions, on a machine as noisy as it likes (tests/bench/budgets.py).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -42,7 +42,7 @@ lines += ["open lazy undefined/liblacks.so", "sym uses_it", "error", "open now l
 # A failure that nobody asks about is no failure; a later one is told by itself.
 lines += ["open now /absent/unread.so", "open now libm.so.6", "sym absent_symbol", "error",
           "open now /absent/unread.so", "open now /absent/read.so", "error", "open now /absent/unread.so", "default absent_symbol", "error"]
-lines += ["exit 3"]
+lines += ["open now /absent/pending.so", "others", "error", "sym absent_symbol", "others", "error", "errno 0", "errno 42", "exit 3"]
 environment = {"LD_LIBRARY_PATH": bed.root / "path"}
 for program in (script, with_exe_rpath):
     both = bed.twin(program, input="\n".join(lines), env=environment)

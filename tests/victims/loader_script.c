@@ -7,15 +7,19 @@
  *   sym NAME            dlsym in the current handle;  default NAME, next NAME: RTLD_DEFAULT, RTLD_NEXT;  vsym NAME VERSION
  *   close, badclose     dlclose of the current handle, of one that was never open
  *   errno N             sets errno, opens a missing file, prints whether errno is what dlopen leaves
+ *   others              calls that the shim stands before too, with an error still pending: it must stay so
  *   exit N              the last line
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void* current;
 
@@ -89,6 +93,19 @@ int main(void) {
             errno = atoi(a);
             const char* text = dlerror();
             printf("  %d after dlerror: %s\n", errno, text != NULL ? text : "(none)");
+        } else if (strcmp(verb, "others") == 0) {
+            struct sigaction action;
+            char* const nothing[] = {"absent", NULL};
+            int status = 0;
+            errno = 0;
+            printf("  %d ", sigaction(SIGINT, NULL, &action));
+            printf("%d ", waitpid(-1, &status, WNOHANG));
+            printf("%d ", execv("/absent/program", nothing));
+            printf("%d ", execlp("absent-program", "absent", (char*)NULL));
+            printf("errno %d ", errno);
+            const pid_t child = fork();
+            if (child == 0) _exit(0);
+            printf("%d %x\n", wait(&status) == child, status);
         } else if (strcmp(verb, "exit") == 0) {
             return atoi(a);
         } else {

@@ -14,6 +14,7 @@ import atexit
 import collections
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -110,6 +111,22 @@ class Bed:
             fail(f"{' '.join(map(str, command))}\n{done.stderr}")
         return output
 
+    def broken(self, name="libbroken.so"):
+        """A library that needs another, which is gone: breakage, not a probe."""
+        self.which("libgone.so")
+        broken = self.which(name, "-Wl,--no-as-needed", f"-L{self.root}", "-lgone")
+        (self.root / "libgone.so").unlink()
+        return broken
+
+    def with_stand_in(self):
+        """Uses a copy of the shim from now on, with a stand-in for the command beside it; gives the directory of both."""
+        place = self.root / "bin"
+        place.mkdir()
+        shutil.copy(self.library, place)
+        self.library = place / "libcudiag.so"
+        self.build("bin/cudiag", "stand_in_command.c", "-static")
+        return place
+
     def program(self, source, *flags, name=None):
         return self.build(name or Path(source).stem, source, "-rdynamic", *flags, "-ldl", "-pthread")
 
@@ -170,12 +187,18 @@ def told(stdout):
     loads, lookups = [], []
     name, kind = None, None
     lines = stdout.splitlines()
+    absent = "libthis-is-absent.so"
     for verb, result in zip(lines, lines[1:]):
         words = verb.split()
+        if " after dlerror: " in result:
+            loads.append((absent, result.split(" after dlerror: ")[1]))
         if verb.startswith(" ") or not result.startswith("  "):
             continue
         if words[0] in ("open", "via", "mopen"):
-            name, kind = words[-1], "load" if result == "  null" else None
+            name = "" if words[-1] in ("(null)", "(empty)") else words[-1]
+            kind = "load" if result == "  null" else None
+            if result.endswith(", which -"):      # loader_script looks for it in all that it opens, and reads why it is not there
+                lookups.append(f"{result[2:].removesuffix(', which -')}: undefined symbol: which")
         elif words[0] in ("sym", "default", "next", "vsym"):
             kind = "lookup" if result == "  null" else None
         elif words[0] == "badclose":

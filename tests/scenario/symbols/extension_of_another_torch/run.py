@@ -15,5 +15,5 @@ finding = run.said("loader-abi-mismatch", symbol="_ZN3c104cuda29c10_cuda_check_i
                    demangled="c10::cuda::c10_cuda_check_implementation(int, char const*, char const*, int, bool)",
                    exported_instead=has("c10_cuda_check_implementation(int, char const*, char const*, unsigned int, bool)"))
 finding.says("2.13.0")
-finding.proposes(r"build .*fused_ops.* again|no-build-isolation")
+finding.proposes(r"[Rr]ebuild .*fused_ops|no-build-isolation")
 finding.does_not_propose(r"pip install .*nvidia-", "LD_LIBRARY_PATH")

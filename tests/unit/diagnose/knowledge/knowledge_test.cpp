@@ -12,8 +12,8 @@ namespace {
 const LibraryRelease& known(const char* soname) {
     const LibraryRelease* release = library_release(soname);
     EXPECT_NE(release, nullptr) << soname;
-    static const LibraryRelease kNone;
-    return release == nullptr ? kNone : *release;
+    static const LibraryRelease none;
+    return release == nullptr ? none : *release;
 }
 
 const Provider* provider(const LibraryRelease& release, const std::string& manager,

@@ -1,0 +1,51 @@
+"""A root with glibc 2.31 (Debian 11, as Ubuntu 20.04), where dlopen is in libdl.so.2: the file built here loads there and
+records. The root is made once by debootstrap, and kept below the build directory."""
+from twin import *
+
+if MACHINE:
+    cannot_run_here("one machine at a time")
+need("debootstrap", "chroot")
+if os.getuid() != 0:
+    cannot_run_here("not root: debootstrap and chroot need it")
+root = Path(os.environ.get("CUDIAG_CACHE", tempfile.gettempdir())) / "bullseye"
+if not (root / "usr/bin/perl").exists() or not (root / ".complete").exists():
+    shutil.rmtree(root, ignore_errors=True)
+    root.parent.mkdir(parents=True, exist_ok=True)
+    sources = "\n".join(p.read_text() for p in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")] if p.is_file())
+    mirrors = re.findall(r"^(?:deb(?:\s+\[.*?\])?\s+|URIs:\s*)(https?://\S*?/debian)/?\s", sources + "\n", re.M) + ["http://deb.debian.org/debian"]
+    for mirror in dict.fromkeys(mirrors):
+        made = subprocess.run(["debootstrap", "--variant=minbase", "bullseye", str(root), mirror], capture_output=True, text=True, timeout=800)
+        if made.returncode == 0:
+            (root / ".complete").touch()
+            break
+        shutil.rmtree(root, ignore_errors=True)
+    else:
+        cannot_run_here(f"debootstrap cannot make a bullseye root: {(made.stderr or made.stdout).strip().splitlines()[-1:]}")
+
+bed = Bed()
+place = root / "twin"
+shutil.rmtree(place, ignore_errors=True)
+place.mkdir()
+atexit.register(shutil.rmtree, place, ignore_errors=True)
+shutil.copy(bed.library, place)
+perl = 'require DynaLoader; my $h = DynaLoader::dl_load_file($ARGV[0], 0); print defined $h ? "there\\n" : DynaLoader::dl_error() . "\\n"; exit 3;'
+environment = {"PATH": "/usr/bin:/bin", "CUDIAG_PRINT": "off", "CUDIAG_DIR": "/twin/runs", "LC_ALL": "C"}
+version = subprocess.run(["chroot", str(root), "ldd", "--version"], capture_output=True, text=True).stdout.splitlines()[0]
+
+
+def inside(*command, shim):
+    preload = {"LD_PRELOAD": "/twin/libcudiag.so"} if shim else {}
+    done = subprocess.run(["chroot", str(root), "/usr/bin/env", *(f"{k}={v}" for k, v in preload.items()), *command], env=environment,
+                          capture_output=True, text=True, timeout=LIMIT_S)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+for command in (["perl", "-e", perl, "/absent/old.so"], ["perl", "-e", perl, "libm.so.6"], ["sh", "-c", "exit 4"], ["bash", "-c", "ls /absent; (exit 3)"],
+                ["sh", "-c", "kill -9 $$"], ["bash", "-c", "exec perl -e 'exit 2'"]):
+    alone, under = inside(*command, shim=False), inside(*command, shim=True)
+    assert alone == under, (command, alone, under)
+records = [read(path) for path in (place / "runs").glob("*/*.rec")]
+failed = [(entry["name"], entry["text"]) for record in records for entry in record if entry.kind == "dlopen_failed"]
+assert failed == [("/absent/old.so", "/absent/old.so: cannot open shared object file: No such file or directory")], (version, failed)
+assert records[0][0]["end_status"] == 3, records[0][0]
+print(version)
