@@ -104,6 +104,7 @@ class Bench:
                        f"{added.median:+.3f} ms [{added.low:+.3f}, {added.high:+.3f}] on {bare:.2f}; processor {cpu:+.3f}",
                        verdict(added, 0.5), ms=added)
         left = [str(path.relative_to(self.scratch)) for path in [self.runs, *self.runs.rglob("*")] if path.exists()]
+        self.system_calls(["/bin/true"])
         self.table.add("  files that it leaves", "0", ", ".join(left) or "0", "FAIL" if left else "pass")
 
     def ratio(self, what, argv, budget):
@@ -117,8 +118,23 @@ class Bench:
                        f"{added.median:+.1f} % [{added.low:+.1f}, {added.high:+.1f}] on {bare:.2f} s; processor "
                        f"{cpu.median:+.1f} %, least {least:+.1f} %",
                        verdict(added, budget), percent=added, cpu_percent=cpu, least_percent=least)
+        self.system_calls(argv)
         if left := [str(path.relative_to(self.runs)) for path in self.runs.rglob("*.rec")]:
             self.table.add("  recordings that it leaves", "0", ", ".join(left), "FAIL")
+
+    def system_calls(self, argv):
+        """What the shim asks of the kernel in this program and its children: a count, which no noise can blur."""
+        strace = shutil.which("strace")
+        if strace is None:
+            self.table.add("  system calls that it adds", "-", "not counted: no strace here", "skipped")
+            return
+        counts = []
+        for env in (self.without, self.within):
+            log = self.scratch / "strace"
+            given = [word for name, value in env.items() for word in ("-E", f"{name}={value}")]    # the program's, not strace's own
+            subprocess.run([strace, "-f", "-qq", "-o", log, *given, *argv], env=self.without, stdout=subprocess.DEVNULL, check=True)
+            counts.append(len(re.findall(r"^\d+ +\w+\(", log.read_text(errors="replace"), re.M)))
+        self.table.add("  system calls that it adds", "-", f"{counts[1] - counts[0]:+d} to {counts[0]}", "", added=counts[1] - counts[0])
 
     @staticmethod
     def must_succeed(took, shimmed):

@@ -36,7 +36,7 @@ from pathlib import Path
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
 from machine import CannotRun, hide_toolkit, in_mount_namespace, mount_point, need_program  # noqa: F401
 from machine import without_root_privileges  # noqa: F401
-from worlds import TORCH, Environment, link_tree, torch_wheels, wheel  # noqa: F401
+from worlds import TORCH, TORCH_TOOLKIT, Environment, link_tree, torch_wheels, wheel  # noqa: F401
 
 BIN = Path(os.environ.get("CUDIAG_BIN", Path(__file__).resolve().parents[3] / "build" / "bin"))
 LIBRARY = BIN / "libcudiag.so"
@@ -192,9 +192,12 @@ class Run:
                  f"\n{describe(of_slug[0].json)}")
         finding.is_complete()
         # A consequence is told within the block of its cause.
-        words = finding.evidence["visible_error"] if slug == "hidden-cause" else finding.title
-        if printed and " ".join(words.split()) not in " ".join(self.spoken().split()):
+        words = " ".join((finding.evidence["visible_error"] if slug == "hidden-cause" else finding.title).split())
+        told = " ".join(self.spoken().split()).count(words)
+        if printed and told == 0:
             fail(f"stderr does not say: {words}\n{self}")
+        if told > 1 and slug != "hidden-cause":
+            fail(f"stderr says {told} times: {words}\n{self}")
         return finding
 
     def spoken(self):

@@ -197,7 +197,7 @@ TEST(KilledProcess, LeavesEveryCommittedEntryWhole) {
             be_the_victim(directory.descriptor(), kCapacity, *progress);
         }
         while (progress->open.load() == 0 && waitpid(child, nullptr, WNOHANG) == 0) {
-            std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
         }
         std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
         ASSERT_EQ(kill(child, SIGKILL), 0);
