@@ -1,0 +1,94 @@
+#include "diagnose/facts.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace cudiag {
+namespace {
+
+FieldRead text(Field field, const std::string& value) {
+    return {field, value, 0};
+}
+
+FieldRead number(Field field, std::uint64_t value) {
+    return {field, std::string(reinterpret_cast<const char*>(&value), sizeof value), value};
+}
+
+Recording recording_of(std::vector<EntryRead> entries) {
+    Recording recording;
+    recording.header.pid = 7;
+    recording.header.root_pid = 7;
+    recording.header.end_how = static_cast<std::uint32_t>(EndHow::exit);
+    recording.header.end_status = 1;
+    recording.entries = std::move(entries);
+    return recording;
+}
+
+TEST(Facts, KeepFramesWithTheirOwnLines) {
+    const Process process =
+        facts_of(recording_of({{EntryKind::dlopen_failed,
+                                8,
+                                100,
+                                {text(Field::name, "libx.so"), text(Field::python_file, "a.py"),
+                                 number(Field::python_line, 3), text(Field::python_function, "f"),
+                                 text(Field::python_file, "b.py"), number(Field::python_line, 9),
+                                 text(Field::python_function, "g")}}}));
+    ASSERT_EQ(process.failures.size(), 1U);
+    ASSERT_EQ(process.failures[0].python.size(), 2U);
+    EXPECT_EQ(process.failures[0].python[0].file, "a.py");
+    EXPECT_EQ(process.failures[0].python[0].line, 3U);
+    EXPECT_EQ(process.failures[0].python[1].function, "g");
+}
+
+TEST(Facts, GiveEachFailureTheModulesOfItsTime) {
+    const Process process =
+        facts_of(recording_of({{EntryKind::module, 8, 1, {text(Field::path, "/bin/x")}},
+                               {EntryKind::snapshot, 8, 1, {number(Field::snapshot, 1)}},
+                               {EntryKind::dlopen_failed, 8, 2, {number(Field::snapshot, 1)}},
+                               {EntryKind::module, 8, 3, {text(Field::path, "/bin/x")}},
+                               {EntryKind::module, 8, 3, {text(Field::path, "/lib/y.so")}},
+                               {EntryKind::snapshot, 8, 3, {number(Field::snapshot, 2)}}}));
+    EXPECT_EQ(process.modules_at(1).size(), 1U);
+    EXPECT_EQ(process.modules_at(2).size(), 2U);
+    EXPECT_TRUE(process.modules_at(3).empty());
+}
+
+TEST(Facts, SkipKindsAndFieldsOfALaterFormat) {
+    const Process process = facts_of(
+        recording_of({{static_cast<EntryKind>(999), 8, 1, {text(static_cast<Field>(999), "?")}},
+                      {EntryKind::process, 8, 1, {text(Field::argument, "python")}}}));
+    EXPECT_EQ(process.argv, std::vector<std::string>{"python"});
+}
+
+TEST(Facts, TellAFailedEndFromAGoodOne) {
+    Process process;
+    process.end = EndHow::exit;
+    EXPECT_FALSE(process.failed());
+    process.end_status = 1;
+    EXPECT_TRUE(process.failed());
+    process.end = EndHow::exec;
+    EXPECT_FALSE(process.failed());
+    process.end = EndHow::none;
+    process.alive = true;
+    EXPECT_FALSE(process.failed());
+    process.alive = false;
+    EXPECT_TRUE(process.failed());
+}
+
+TEST(Facts, ListWhatCouldNotBeRead) {
+    const auto directory = std::filesystem::path{testing::TempDir()} / "facts_unreadable";
+    std::filesystem::create_directories(directory);
+    std::ofstream{directory / "1.rec"} << "not a recording";
+    std::ofstream{directory / "run.json"} << R"({"deaths": "nonsense"})";
+    const Facts facts = gather_facts(directory.string());
+    EXPECT_TRUE(facts.processes.empty());
+    ASSERT_EQ(facts.unreadable.size(), 1U);
+    EXPECT_NE(facts.unreadable[0].find("1.rec"), std::string::npos);
+    EXPECT_TRUE(facts.deaths.empty());
+    std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace cudiag
