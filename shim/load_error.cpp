@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <initializer_list>
+
 namespace cudiag {
 namespace {
 
@@ -51,7 +53,7 @@ bool has_any(const char* text, const char* const (&words)[kCount]) {
 // dlclose, dlinfo and dlsym, used wrongly.
 constexpr const char* kOtherCalls[] = {"shared object not open", "invalid handle",
                                        "RTLD_NEXT used in code", "RTLD_SELF used in code",
-                                       "unsupported dlinfo"};
+                                       "unsupported dlinfo",     "Symbol not found: "};
 // dlopen and dlmopen, used wrongly: no library is to blame.
 constexpr const char* kBadCalls[] = {"invalid mode for dlopen()", "invalid mode parameter",
                                      "invalid namespace", "invalid target namespace",
@@ -60,6 +62,12 @@ constexpr const char* kBadCalls[] = {"invalid mode for dlopen()", "invalid mode 
 }  // namespace
 
 LoadError parse_load_error(const char* text) {
+    // musl: "Error loading shared library FILE: reason", "Error relocating FILE: symbol: reason".
+    for (const char* opening : {"Error loading shared library ", "Error relocating "}) {
+        if (strncmp(text, opening, strlen(opening)) == 0) {
+            text += strlen(opening);
+        }
+    }
     const char* colon = strstr(text, ": ");
     if (colon == nullptr) {
         return {text, 0, text};
@@ -72,7 +80,7 @@ bool is_about_symbol(const LoadError& error) {
 }
 
 bool is_about_another_call(const LoadError& error) {
-    return has_any(error.reason, kOtherCalls);
+    return has_any(error.subject, kOtherCalls);
 }
 
 bool is_breakage(const char* asked, const LoadError& error, bool is_linker_script) {

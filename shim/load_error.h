@@ -1,6 +1,6 @@
 // What a text of dlerror says, as far as the shim must know: whether it is about a load at all, and
 // whether it is breakage or a probe. Pure functions of texts; glibc's words (elf/dl-*.c, dlfcn/*.c,
-// 2.17 to 2.41). Async-signal-safe.
+// 2.17 to 2.41), and as much of musl's as keeps a probe a probe there. Async-signal-safe.
 #pragma once
 
 #include <stddef.h>

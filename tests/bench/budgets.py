@@ -160,12 +160,14 @@ class Bench:
     def explanation(self, what, python, before, library):
         """From the failure to the end, with the text under it, less what the end alone takes. The failing program notes when."""
         said, failed = self.scratch / "stderr", self.scratch / "failed"
-        argv = [str(python), "-c", f"import ctypes, time{before}\nopen({str(failed)!r}, 'w').write(str(time.monotonic()))\n"
-                                   f"ctypes.CDLL({str(library)!r})"]
-        late = {False: [], True: []}
+        argv = [str(python), "-c", f"import ctypes, time{before}\nwith open({str(failed)!r}, 'w') as f:\n"
+                                   f"    f.write(f'{{time.monotonic()}} {{time.process_time()}}')\nctypes.CDLL({str(library)!r})"]
+        wall, cpu = {False: [], True: []}, {False: [], True: []}
 
         def note(took, shimmed):
-            late[shimmed].append(took.ended - float(failed.read_text()))
+            at, spent = map(float, failed.read_text().split())
+            wall[shimmed].append(took.ended - at)
+            cpu[shimmed].append(took.cpu - spent)
 
         took = run_once(argv, self.within, str(said))
         text = said.read_text(errors="replace")
@@ -174,11 +176,11 @@ class Bench:
             self.table.add(what, "1 s", f"exit status {took.status}, nothing explained: {last[0]}", "FAIL")
             return
         measured = pairs(argv, self.without, self.within, self.options.failures, note)
-        added = interval([b - a for a, b in zip(late[False], late[True])])
-        least = min(late[True]) - min(late[False])
+        added = interval([b - a for a, b in zip(wall[False], wall[True])])
+        processor = statistics.median(b - a for a, b in zip(cpu[False], cpu[True]))
         self.table.add(f"{what}, {len(measured)} pairs", "1 s",
-                       f"{added.median:.2f} s [{added.low:.2f}, {added.high:.2f}], least {least:.2f}", verdict(added, 1.0),
-                       seconds=added)
+                       f"{added.median:.2f} s [{added.low:.2f}, {added.high:.2f}]; processor {processor:.2f}", verdict(added, 1.0),
+                       seconds=added, processor=processor)
 
     def broken_library(self):
         """A library whose NEEDED libcudart.so.11.0 is nowhere: real, made by the linker."""

@@ -69,9 +69,12 @@ def interval(values):
 
 
 def verdict(found, budget):
-    """A budget is kept or broken only where the noise leaves no doubt."""
+    """A budget is kept or broken only where the noise leaves no doubt.
+
+    Where more runs than there are processors, everything takes longer, and evenly so: that breaks no budget.
+    """
     if found.high <= budget:
         return "pass"
-    if found.low > budget:
+    if found.low > budget and os.getloadavg()[0] <= os.cpu_count():
         return "FAIL"
     return "pass?" if found.median <= budget else "fail?"

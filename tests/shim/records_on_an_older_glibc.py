@@ -35,7 +35,7 @@ version = subprocess.run(["chroot", str(root), "ldd", "--version"], capture_outp
 
 def inside(*command, shim):
     preload = {"LD_PRELOAD": "/twin/libcudiag.so"} if shim else {}
-    done = subprocess.run(["chroot", str(root), "/usr/bin/env", *(f"{k}={v}" for k, v in preload.items()), *command], env=environment,
+    done = subprocess.run([shutil.which("chroot"), str(root), "/usr/bin/env", *(f"{k}={v}" for k, v in preload.items()), *command], env=environment,
                           capture_output=True, text=True, timeout=LIMIT_S)
     return Result(done.returncode, done.stdout, done.stderr)
 
