@@ -50,7 +50,8 @@ std::vector<std::string> libraries_below(const fs::path& root, const LoadState& 
         const std::string real = fs::canonical(entry->path(), error).string();
         const ElfRead read = read_elf(entry->path().string());
         if (read.file && read.problem == ElfProblem::none && !read.file->needed.empty() &&
-            read.file->machine == host_machine() &&
+            // x32 libraries are of this machine too, and of no use to its programs.
+            read.file->machine == host_machine() && read.file->bits == 8 * sizeof(void*) &&
             entry->path().string() != state.config.interpreter && seen.insert(real).second) {
             found.push_back(entry->path().string());
         }
