@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <csignal>
+#include <cstdio>
 #include <exception>
 
 #include "cli/commands.h"
@@ -101,7 +102,9 @@ int main(int argc, char** argv) {
     try {
         return cudiag::parse_and_dispatch(argc, argv);
     } catch (const std::exception& error) {
-        cudiag::complain(error.what());
-        return cudiag::kCouldNotRun;
+        (void)std::fprintf(stderr, "cudiag: %s\n", error.what());
+    } catch (...) {
+        (void)std::fputs("cudiag: failed in a way that it does not know\n", stderr);
     }
+    return cudiag::kCouldNotRun;
 }

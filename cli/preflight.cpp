@@ -23,7 +23,7 @@ std::string found_in_path(const std::string& program) {
     const char* path = std::getenv("PATH");
     std::istringstream list{path == nullptr ? "/bin:/usr/bin" : path};
     for (std::string directory; std::getline(list, directory, ':');) {
-        const std::string candidate = (directory.empty() ? "." : directory) + "/" + program;
+        std::string candidate = (directory.empty() ? "." : directory) + "/" + program;
         std::error_code error;
         if (access(candidate.c_str(), X_OK) == 0 && fs::is_regular_file(candidate, error)) {
             return candidate;

@@ -57,6 +57,7 @@ std::string preload_value(const std::string& shim) {
     (void)std::signal(SIGPIPE, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, &mask, nullptr);
     std::vector<char*> arguments;
+    arguments.reserve(command.size() + 1);
     for (const std::string& argument : command) {
         arguments.push_back(const_cast<char*>(argument.c_str()));
     }

@@ -111,7 +111,7 @@ bool is_run(const fs::path& directory) {
 }  // namespace
 
 std::string runs_directory() {
-    if (const std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
+    if (std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
         return directory;
     }
     if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) {
@@ -133,6 +133,7 @@ std::vector<std::string> all_runs() {
     }
     std::sort(runs.rbegin(), runs.rend());
     std::vector<std::string> paths;
+    paths.reserve(runs.size());
     for (auto& [time, path] : runs) {
         paths.push_back(std::move(path));
     }
