@@ -87,9 +87,9 @@ bool still_running(const Header& header) {
 }  // namespace
 
 const std::vector<Module>& Process::modules_at(std::uint64_t snapshot) const {
-    static const std::vector<Module> kNone;
+    static const std::vector<Module> none;
     const auto found = snapshots.find(snapshot);
-    return found == snapshots.end() ? kNone : found->second;
+    return found == snapshots.end() ? none : found->second;
 }
 
 bool Process::failed() const {

@@ -140,7 +140,7 @@ std::string render_chain(const Json& chain, const Json& last, const Painter& pai
 
 std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
-    static const std::set<std::string> kToldElsewhere{"error",    "asked",       "chain",
+    static const std::set<std::string> told_elsewhere{"error",    "asked",       "chain",
                                                       "searched", "near_misses", "cause_slug",
                                                       "library",  "needed_by",   "packages"};
     std::string out;
@@ -159,7 +159,7 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
     std::string others;
     for (const auto& [key, value] : evidence.items()) {
         const std::string text = text_of(value);
-        if (kToldElsewhere.count(key) > 0 || text.empty()) {
+        if (told_elsewhere.count(key) > 0 || text.empty()) {
             continue;
         }
         const std::string label = label_of(key);

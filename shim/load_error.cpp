@@ -84,7 +84,7 @@ bool is_about_another_call(const LoadError& error) {
 }
 
 bool is_breakage(const char* asked, const LoadError& error, bool is_linker_script) {
-    if (error.subject_length == 0 || has_any(error.reason, kBadCalls)) {
+    if (error.subject_length == 0 || has_any(error.subject, kBadCalls)) {
         return false;
     }
     const Piece subject{error.subject, error.subject_length};

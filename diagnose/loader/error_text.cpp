@@ -17,7 +17,7 @@ struct Pattern {
 };
 
 ErrorForm form_named(const std::string& name) {
-    static const std::pair<const char*, ErrorForm> kForms[] = {
+    static const std::pair<const char*, ErrorForm> forms[] = {
         {"missing_file", ErrorForm::missing_file},
         {"cannot_open", ErrorForm::cannot_open},
         {"missing_version", ErrorForm::missing_version},
@@ -27,7 +27,7 @@ ErrorForm form_named(const std::string& name) {
         {"not_elf", ErrorForm::not_elf},
         {"cannot_map", ErrorForm::cannot_map},
         {"static_tls", ErrorForm::static_tls}};
-    for (const auto& [text, form] : kForms) {
+    for (const auto& [text, form] : forms) {
         if (name == text) {
             return form;
         }
@@ -65,7 +65,7 @@ std::string* part_named(LoaderError& error, const std::string& name) {
 }  // namespace
 
 LoaderError parse_loader_error(const std::string& text) {
-    static const std::vector<Pattern> kPatterns = load_patterns();
+    static const std::vector<Pattern> patterns = load_patterns();
     // std::regex recurses per character: a text of a megabyte would end the process, and no loader
     // text is that long.
     constexpr std::size_t kLongest = 16384;
@@ -74,7 +74,7 @@ LoaderError parse_loader_error(const std::string& text) {
     if (text.size() > kLongest || text.find('\n') != std::string::npos) {
         return error;
     }
-    for (const Pattern& pattern : kPatterns) {
+    for (const Pattern& pattern : patterns) {
         std::smatch match;
         if (!std::regex_match(text, match, pattern.regex)) {
             continue;

@@ -9,7 +9,7 @@
 namespace cudiag {
 
 const SymbolOwner* symbol_owner(const std::string& demangled) {
-    static const auto kOwners = [] {
+    static const auto owners_by_pattern = [] {
         std::vector<std::pair<std::regex, SymbolOwner>> owners;
         for (const auto& entry :
              nlohmann::json::parse(embedded_file("symbol_owners.json"), nullptr, true, true)) {
@@ -21,7 +21,7 @@ const SymbolOwner* symbol_owner(const std::string& demangled) {
     }();
     constexpr std::size_t kLongest = 8192;  // std::regex recurses per character
     const std::string name = demangled.substr(0, kLongest);
-    for (const auto& [pattern, owner] : kOwners) {
+    for (const auto& [pattern, owner] : owners_by_pattern) {
         if (std::regex_search(name, pattern)) {
             return &owner;
         }

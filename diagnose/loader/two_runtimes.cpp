@@ -14,9 +14,9 @@ namespace {
 // Libraries that keep state of their own in each copy: handles of one copy mean nothing to the
 // other.
 bool keeps_state(const std::string& family) {
-    static const std::set<std::string> kFamilies{"cudart", "cublas", "cublasLt",
-                                                 "cudnn",  "nccl",   "cupti"};
-    return kFamilies.count(family) > 0;
+    static const std::set<std::string> families{"cudart", "cublas", "cublasLt",
+                                                "cudnn",  "nccl",   "cupti"};
+    return families.count(family) > 0;
 }
 
 std::vector<std::string> needed_by(const std::vector<Module>& modules, const std::string& soname) {

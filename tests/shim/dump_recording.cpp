@@ -51,8 +51,9 @@ std::string name_of(Field field) {
                                       "python_function",
                                       "type"};
     constexpr const char* kNumbers[] = {
-        "python_line", "flags",  "caller_offset",  "snapshot", "index",  "base",  "tls_bytes", "pid",
-        "status",      "link_namespace", "certain", "device",   "inode", "chain", "root"};
+        "python_line", "flags",     "caller_offset", "snapshot", "index",
+        "base",        "tls_bytes", "pid",           "status",   "link_namespace",
+        "certain",     "device",    "inode",         "chain",    "root"};
     const auto number = static_cast<std::size_t>(field);
     if (number < std::size(kTexts)) {
         return kTexts[number];

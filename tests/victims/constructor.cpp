@@ -1,5 +1,6 @@
-// A library whose constructor does what -DDOES says: 1 throws, 2 jumps out of dlopen, 3 exits, 4 aborts, 5 prints its backtrace,
-// 6 opens a library that is there, one that is missing (and asks why), and throws nothing, 7 calls _exit.
+// A library whose constructor does what -DDOES says: 1 throws, 2 jumps out of dlopen, 3 exits, 4
+// aborts, 5 prints its backtrace, 6 opens a library that is there, one that is missing (and asks
+// why), and throws nothing, 7 calls _exit.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <setjmp.h>
@@ -9,7 +10,10 @@
 
 extern "C" {
 jmp_buf* way_out __attribute__((weak)) = nullptr;
-const char* which() { return "constructor"; }
+
+const char* which() {
+    return "constructor";
+}
 }
 
 __attribute__((constructor)) static void construct() {
@@ -28,7 +32,8 @@ __attribute__((constructor)) static void construct() {
         const int count = backtrace(frames, 64);
         char** names = backtrace_symbols(frames, count);
         for (int i = 0; names != nullptr && i < count; ++i) {
-            char place[256] = "";  // module and function; offsets and addresses differ from run to run
+            char place[256] =
+                "";  // module and function; offsets and addresses differ from run to run
             puts(sscanf(names[i], "%255[^+)]", place) == 1 ? place : "?");
         }
         free(names);

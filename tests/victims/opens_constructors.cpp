@@ -1,5 +1,5 @@
-// dlopens argv[1], whose constructor may throw, jump or end the process; says how control came back. A second argument is opened
-// afterwards.
+// dlopens argv[1], whose constructor may throw, jump or end the process; says how control came
+// back. A second argument is opened afterwards.
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdio.h>

@@ -22,5 +22,6 @@ run.fails_with("undefined symbol: cget_col_row_stats")
 
 first = run.said("loader-missing-library", library="libcudart.so.13", needed_by=folder / "libbitsandbytes_cuda130.so")
 run.said("hidden-cause").says("cget_col_row_stats", "libcudart.so.13")
+first.causes("hidden-cause")
 first.proposes(r"nvidia-cuda-runtime==13\.")
 run.proposes_nothing_like(r"\bcp\b", r"\bmv\b", r"ln -s")

@@ -25,6 +25,7 @@ run.fails_with("RuntimeError: apexlike.FusedAdam requires cuda extensions: reins
 first = run.said("loader-missing-library", library="libcudart.so.11.0", needed_by=extension)
 hidden = run.said("hidden-cause")
 hidden.says("requires cuda extensions", "libcudart.so.11.0")
+first.causes("hidden-cause")
 first.proposes(r"pip install .*nvidia-cuda-runtime-cu11\b", first=True)
 run.proposes_nothing_like("--cuda_ext", r"rebuild apex")
 

@@ -14,6 +14,7 @@ run.fails_with("ValueError: libcublasLt.so.*[0-9] not found in the system path")
 
 first = run.said("loader-missing-library", library="libcudart.so.13", needed_by=ends("/libtorch_global_deps.so"))
 run.said("hidden-cause").says("libcublasLt.so", "libcudart.so.13")
+first.causes("hidden-cause")
 first.proposes(r"pip install .*nvidia-cuda-runtime==13\.", first=True)
 run.proposes_nothing_like("cublas")
 

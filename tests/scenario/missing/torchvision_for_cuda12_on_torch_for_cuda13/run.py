@@ -11,6 +11,7 @@ first = run.said("loader-missing-library", library="libcudart.so.12", needed_by=
                  near_misses=has("libcudart.so.13"))
 run.said("hidden-cause").says("operator torchvision::nms does not exist", "libcudart.so.12")
 first.says("torchvision 0.24.1", "2.13.0")
+first.causes("hidden-cause")
 first.proposes(r"pip install .*torchvision", first=True)
 run.proposes_nothing_like("nvidia-cuda-runtime-cu12", r"ln -s", r"CUDA_HOME")
 
