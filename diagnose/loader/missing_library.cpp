@@ -152,7 +152,7 @@ bool ends_with(const std::string& text, const std::string& end) {
 // Where pip would put the library, and whether the search would then lead there.
 std::string pip_command(const LoaderCase& c, const Missing& missing,
                         const std::string& requirement) {
-    const std::string install = pip_install(c, shell_quoted(requirement));
+    std::string install = pip_install(c, shell_quoted(requirement));
     const std::string& directory = missing.release->pip_directory;
     const bool searched =
         std::any_of(missing.searched.begin(), missing.searched.end(), [&](const SearchStep& step) {

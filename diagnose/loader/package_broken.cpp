@@ -85,7 +85,7 @@ std::optional<Finding> lost_link(const LoaderCase& c, const std::string& soname)
             begin_finding(c, "package-broken",
                           fmt::format("{} is there, but without its link {}, so ld.so passed it by",
                                       copy.path, soname));
-        finding.evidence["path"] = directory + "/" + soname;
+        finding.evidence["path"] = fmt::format("{}/{}", directory, soname);
         finding.evidence["file"] = copy.path;
         finding.evidence["what_it_is"] = fmt::format(
             "SONAME {}{}{}", copy.soname, copy.version.empty() ? "" : ", version ", copy.version);
