@@ -51,8 +51,8 @@ try:
     end({}, preexec_fn=as_nobody)
     assert len(records(shared)) == 1 and shared.stat().st_uid == uid and stat.S_IMODE(shared.stat().st_mode) == 0o700, shared
     shutil.rmtree(shared)
-    trap.mkdir(mode=0o777)
-    os.chmod(trap, 0o777)
+    trap.mkdir(mode=0o700)
+    os.chown(trap, uid, uid)                                      # even one of its own: somebody else chose it
     shared.symlink_to(trap)                                       # a link where the directory should be
     end({}, preexec_fn=as_nobody)
     assert list(trap.iterdir()) == [], list(trap.iterdir())

@@ -41,7 +41,8 @@ lines += ["open lazy undefined/liblacks.so", "sym uses_it", "error", "open now l
           "next dlopen", "default dlerror", "error", "close", "error", "badclose", "error"]
 # A failure that nobody asks about is no failure; a later one is told by itself.
 lines += ["open now /absent/unread.so", "open now libm.so.6", "sym absent_symbol", "error",
-          "open now /absent/unread.so", "open now /absent/read.so", "error", "open now /absent/unread.so", "default absent_symbol", "error"]
+          "open now /absent/unread.so", "open now /absent/read.so", "error", "open now /absent/unread.so", "default absent_symbol", "error",
+          "open now libm.so.6", "open now /absent/unread.so", "sym absent_symbol", "error"]
 lines += ["open now /absent/pending.so", "others", "error", "sym absent_symbol", "others", "error", "errno 0", "errno 42", "exit 3"]
 environment = {"LD_LIBRARY_PATH": bed.root / "path"}
 for program in (script, with_exe_rpath):
@@ -50,4 +51,8 @@ for program in (script, with_exe_rpath):
     if len(loads) < 60 or len(lookups) < 5:
         fail(f"the bed is not what it should be: {len(loads)} failed loads, {len(lookups)} failed lookups\n{both.under.stdout}")
     reported_exactly(both, loads, lookups)
+# errno is what it is without the shim, also where it could not record (ENOTDIR).
+errnos = "errno 42\nerrno 7\nexit 3\n"
+alone, under = bed.run(script, shim=False, input=errnos), bed.run(script, input=errnos, runs="/dev/null/nowhere")
+assert alone == under, (alone, under)
 print(f"{len(loads)} failed loads and {len(lookups)} failed lookups, each told once")

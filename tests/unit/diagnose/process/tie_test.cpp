@@ -5,7 +5,8 @@
 namespace cudiag {
 namespace {
 
-constexpr const char* kMissing = "libcudart.so.12: cannot open shared object file: No such file or directory";
+constexpr const char* kMissing =
+    "libcudart.so.12: cannot open shared object file: No such file or directory";
 
 LoadFailure probe(const std::string& error, std::uint64_t time = 1'000) {
     LoadFailure failure;
@@ -26,7 +27,8 @@ Process python_that_ended(EndHow how, int status) {
     return process;
 }
 
-PythonException exception(const std::string& type, const std::string& message, std::uint64_t chain = 0) {
+PythonException exception(const std::string& type, const std::string& message,
+                          std::uint64_t chain = 0) {
     PythonException e;
     e.type = type;
     e.message = message;
@@ -42,7 +44,8 @@ TEST(TieOfALoadToTheEnd, IsNamedWhenTheExceptionCarriesTheText) {
 
 TEST(TieOfALoadToTheEnd, IsNamedWhenACauseInTheChainCarriesTheText) {
     Process process = python_that_ended(EndHow::exit, 1);
-    process.exceptions = {exception("ValueError", "libcublasLt.so.*[0-9] not found"), exception("OSError", kMissing, 1)};
+    process.exceptions = {exception("ValueError", "libcublasLt.so.*[0-9] not found"),
+                          exception("OSError", kMissing, 1)};
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::named);
 }
 
@@ -72,7 +75,8 @@ TEST(TieOfALoadToTheEnd, IsTheLastWordOfAProgramWithoutPython) {
 TEST(TieOfALoadToTheEnd, IsNoneWhenTheLastWordIsALibraryNobodyKnows) {
     Process process = python_that_ended(EndHow::exit, 1);
     process.exe = "/opt/tool";
-    process.failures[0] = probe("libplugin.so: cannot open shared object file: No such file or directory");
+    process.failures[0] =
+        probe("libplugin.so: cannot open shared object file: No such file or directory");
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::none);
 }
 
@@ -84,11 +88,14 @@ TEST(TieOfALoadToTheEnd, IsSwallowedForCertainBreakage) {
 
 TEST(TieOfALoadToTheEnd, TiesAProbeToTheLookupThatFailedInTheSamePackage) {
     Process process = python_that_ended(EndHow::exit, 1);
-    process.failures[0].python = {{"/v/lib/python3.11/site-packages/bitsandbytes/cextension.py", 10, "setup"}};
+    process.failures[0].python = {
+        {"/v/lib/python3.11/site-packages/bitsandbytes/cextension.py", 10, "setup"}};
     LoadFailure lookup;
     lookup.is_lookup = true;
     lookup.time_ns = 1'500;
-    lookup.error = "/v/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cpu.so: undefined symbol: cget_col_row_stats";
+    lookup.error =
+        "/v/lib/python3.11/site-packages/bitsandbytes/libbitsandbytes_cpu.so: undefined symbol: "
+        "cget_col_row_stats";
     process.failures.push_back(lookup);
     process.exceptions = {exception("AttributeError", lookup.error)};
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::swallowed);
@@ -106,7 +113,8 @@ TEST(HiddenCause, NamesBothErrors) {
     cause.title = "T";
     const auto finding = hidden_cause(process, process.failures[0], cause, Tie::swallowed);
     ASSERT_TRUE(finding);
-    EXPECT_EQ(finding->evidence["visible_error"], "RuntimeError: operator torchvision::nms does not exist");
+    EXPECT_EQ(finding->evidence["visible_error"],
+              "RuntimeError: operator torchvision::nms does not exist");
     EXPECT_EQ(finding->evidence["hidden_error"], kMissing);
     EXPECT_EQ(finding->confidence, Confidence::likely);
 }
