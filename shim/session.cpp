@@ -1,9 +1,10 @@
 #include "shim/session.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "shim/forks.h"
@@ -175,12 +176,14 @@ bool open_session() {
                          __ATOMIC_RELEASE);
         return opened;
     }
-    // Another thread is at it: its work is bounded, and so is the wait. Losing an entry is better
-    // than hanging the host.
+    // Another thread is at it: its work is bounded, and so is the wait (2 s, for an emulated or
+    // overloaded machine; mostly well under a millisecond). Losing an entry is better than hanging
+    // the host.
     for (int turn = 0;
-         turn < 10000 && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SessionState::opening;
+         turn < 20000 && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SessionState::opening;
          ++turn) {
-        (void)sched_yield();
+        const struct timespec pause = {0, 100'000};
+        (void)syscall(SYS_nanosleep, &pause, nullptr);
     }
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SessionState::open;
 }
