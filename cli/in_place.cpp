@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "cli/commands.h"
@@ -90,10 +92,24 @@ int in_place_command(const InPlaceOptions& options) {
                                       return !worth_printing(finding, options.pid, failed);
                                   }),
                    findings.end());
+    // A consequence is told within the block of its cause, and never alone: the cause may have been
+    // told early already.
+    std::set<std::string> explained;
+    for (const Finding& finding : findings) {
+        explained.insert(finding.cause_of.begin(), finding.cause_of.end());
+    }
+    const auto first_consequence = std::stable_partition(
+        findings.begin(), findings.end(),
+        [&](const Finding& finding) { return explained.count(finding.id) == 0; });
+    const std::vector<Finding> consequences{first_consequence, findings.end()};
+    findings.erase(first_consequence, findings.end());
     findings = claim_for_printing(options.run, findings);
     const std::size_t all = findings.size();
     if (all > kBlocks) {
         findings.resize(kBlocks);
+    }
+    if (!findings.empty()) {
+        findings.insert(findings.end(), consequences.begin(), consequences.end());
     }
     std::string text = render_findings(findings, style_for(2), options.run);
     if (all > kBlocks) {
