@@ -3,7 +3,8 @@
 file(GLOB CUDIAG_SHIM_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shim/*.cpp ${PROJECT_SOURCE_DIR}/shim/*.S
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.S)
-add_library(cudiag_shim SHARED ${CUDIAG_SHIM_SOURCES} ${PROJECT_SOURCE_DIR}/record/writer.cpp)
+add_library(cudiag_shim SHARED ${CUDIAG_SHIM_SOURCES} ${PROJECT_SOURCE_DIR}/record/writer.cpp
+  ${PROJECT_SOURCE_DIR}/record/journal.cpp)
 target_include_directories(cudiag_shim PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(cudiag_shim PRIVATE cudiag_warnings)
 target_compile_options(cudiag_shim PRIVATE -O2 -fPIC -fvisibility=hidden -ftls-model=initial-exec -fno-stack-protector

@@ -86,6 +86,13 @@ enum class EntryKind : std::uint16_t {
     child_ended = 8,       // a child of this process died by a signal
     exec = 9,              // this process replaced its image
     given_up = 10,         // recording stopped, with the reason
+    // Of the journal (below), but for failed_program, which stands in recordings too.
+    step_started = 11,    // a build tool began: who, where, with what, under which limits
+    step_ended = 12,      // it ended; where it failed, what it had looked for
+    failed_program = 13,  // a program that could not be started, or ended with a status other than
+                          // 0, as its parent saw it
+    lock_held = 14,       // a file named `lock` was to be made and was there already
+    build_file = 15,      // a build.ninja was opened by a program that is no build tool
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
@@ -100,7 +107,10 @@ enum class Field : std::uint16_t {
     caller = 7,       // path of the module that called
     python_file = 8,  // with python_line and python_function: one frame, the innermost first
     python_function = 9,
-    type = 10,  // an exception's type
+    type = 10,    // an exception's type
+    cgroup = 11,  // path of the memory cgroup, below its mount point
+    opens = 12,   // paths, the oldest first, each ended by NUL and begun by '+' if the file
+                  // could be opened, by '-' if not
     // unsigned 64-bit
     python_line = 64,
     flags = 65,          // dlopen's mode
@@ -115,8 +125,22 @@ enum class Field : std::uint16_t {
     certain = 74,         // 1: the shim saw breakage, not a probe (shim/intercept/dl.cpp says when)
     device = 75,          // st_dev and st_ino of a mapped file
     inode = 76,
-    chain = 77,  // python_exception: 0 the exception itself, 1 its cause or context, and so on
-    root = 78,   // 1: of the shim's own object
+    chain = 77,   // python_exception: 0 the exception itself, 1 its cause or context, and so on
+    root = 78,    // 1: of the shim's own object
+    parent = 79,  // pid of the nearest ancestor that is no shell or launcher; 0: none
+    start_ticks = 80,   // as Header::start_ticks
+    how = 81,           // EndHow
+    error = 82,         // errno
+    peak_bytes = 83,    // VmHWM: what it held in memory at most
+    mapped_bytes = 84,  // VmPeak: what it had mapped at most
+    mapped_limit = 85,  // RLIMIT_AS
+    memory_limit = 86,  // the lowest limit of the memory cgroup and those above it
+    memory_peak = 87,   // of the cgroup, all its processes together
+    oom_kills = 88,     // of the cgroup, ever
+    cgroup_version = 89,
+    process_limit = 90,      // pids.max, or RLIMIT_NPROC where it is lower
+    processes_refused = 91,  // pids.events max: forks refused, ever
+    count = 92,              // of the same thing
 };
 
 // An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last
@@ -142,6 +166,13 @@ struct FieldHead {
 };
 
 static_assert(sizeof(FieldHead) == 8);
+
+// The journal: one file a run, kJournalName, for what many short-lived processes have to say (the
+// steps of a build: a recording of its own each would cost more than they do). It is entries and
+// nothing else. Each is appended whole by one writev on a descriptor opened with O_APPEND,
+// committed from the start; a writer that is killed inside it may leave the last one cut. Every
+// entry holds the pid of the process that it is about.
+inline constexpr char kJournalName[] = "build.journal";
 
 // A ring: this head, then ring_records records. The newest records survive.
 struct RingHead {

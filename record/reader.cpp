@@ -279,52 +279,121 @@ ReadResult parse_recording(std::span<const std::byte> bytes) {
     return result;
 }
 
-ReadResult read_recording(const std::string& path) {
-    ReadResult result;
+Recording parse_journal(std::span<const std::byte> bytes) {
+    Recording recording;
+    std::uint64_t at = 0;
+    bool in_damage = false;
+    EntryHead head{};
+    while (load(bytes, at, head)) {
+        const bool committed =
+            head.commit == (kCommitted ^ head.bytes) && believable(head, bytes.size() - at);
+        if (!committed) {
+            // Where the next entry begins is not known, but an entry vouches for itself.
+            recording.lost.torn_entries += in_damage ? 0 : 1;
+            in_damage = true;
+            ++at;
+            continue;
+        }
+        in_damage = false;
+        bool whole = false;
+        EntryRead entry{.kind = static_cast<EntryKind>(head.kind),
+                        .tid = head.tid,
+                        .realtime_ns = head.realtime_ns,
+                        .fields = read_fields(
+                            bytes.subspan(at + sizeof head, head.bytes - sizeof head), whole)};
+        if (whole) {
+            recording.entries.push_back(std::move(entry));
+        } else {
+            ++recording.lost.torn_entries;
+        }
+        at += head.bytes;
+    }
+    if (at < bytes.size() && !in_damage) {
+        ++recording.lost.torn_entries;
+    }
+    return recording;
+}
+
+namespace {
+
+// The whole of a regular file. The first bytes are shown to `looks_right` before the rest is read:
+// what is none of ours may be of any size.
+struct FileRead {
+    std::vector<std::byte> bytes;
+    std::string why;  // there is nothing to parse
+    int error = 0;    // errno of what could not be read behind `bytes`
+};
+
+template <class LooksRight>
+FileRead read_file(const std::string& path, LooksRight looks_right) {
+    FileRead result;
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
     struct stat status {};
 
     if (file < 0 || fstat(file, &status) != 0) {
-        result.error.why = std::strerror(errno);
-        if (file >= 0) {
-            (void)close(file);
+        result.why = std::strerror(errno);
+    } else if (!S_ISREG(status.st_mode)) {
+        result.why = "not a file";
+    } else {
+        // Read, not mapped: the file may be truncated by somebody while we look.
+        const std::uint64_t size = size_of(status);
+        result.error = read_up_to(file, std::min<std::uint64_t>(size, kHeaderBytes), result.bytes);
+        if (result.error == 0 && looks_right(std::span<const std::byte>{result.bytes}, size)) {
+            if (size > kMostBytes) {
+                result.why = "larger than any recording (" + std::to_string(size) + " bytes)";
+            } else {
+                result.error = read_up_to(file, size, result.bytes);
+            }
         }
-        return result;
+        if (result.error != 0 && result.bytes.empty()) {
+            result.why = std::strerror(result.error);
+        }
     }
-    if (!S_ISREG(status.st_mode)) {
+    if (file >= 0) {
         (void)close(file);
-        result.error.why = "not a file";
+    }
+    return result;
+}
+
+void note_unread(const FileRead& file, Recording& recording) {
+    if (file.error != 0) {
+        recording.lost.damage = "cannot be read beyond byte " + std::to_string(file.bytes.size()) +
+                                ": " + std::strerror(file.error);
+    }
+}
+
+}  // namespace
+
+ReadResult read_recording(const std::string& path) {
+    const FileRead file = read_file(path, [](std::span<const std::byte> start, std::uint64_t size) {
+        Header header{};
+        return load(start, 0, header) && check_header(header, size).empty();
+    });
+    ReadResult result;
+    if (!file.why.empty()) {
+        result.error.why = file.why;
         return result;
     }
-    // Read, not mapped: the file may be truncated by somebody while we look. The header first: what
-    // is no recording may be of any size.
-    std::vector<std::byte> bytes;
-    int error = read_up_to(file, std::min<std::uint64_t>(size_of(status), kHeaderBytes), bytes);
-    Header header{};
-    if (error == 0 && load(bytes, 0, header) && check_header(header, size_of(status)).empty()) {
-        if (size_of(status) > kMostBytes) {
-            (void)close(file);
-            result.error.why =
-                "larger than any recording (" + std::to_string(size_of(status)) + " bytes)";
-            return result;
-        }
-        error = read_up_to(file, size_of(status), bytes);
-    }
-    (void)close(file);
-    if (error != 0 && bytes.empty()) {
-        result.error.why = std::strerror(error);
-        return result;
-    }
-    result = parse_recording(bytes);
+    result = parse_recording(file.bytes);
     if (result.recording) {
         result.recording->path = path;
-        if (error != 0) {
-            result.recording->lost.damage = "cannot be read beyond byte " +
-                                            std::to_string(bytes.size()) + ": " +
-                                            std::strerror(error);
-        }
+        note_unread(file, *result.recording);
     }
+    return result;
+}
+
+ReadResult read_journal(const std::string& path) {
+    const FileRead file =
+        read_file(path, [](std::span<const std::byte>, std::uint64_t) { return true; });
+    ReadResult result;
+    if (!file.why.empty()) {
+        result.error.why = file.why;
+        return result;
+    }
+    result.recording = parse_journal(file.bytes);
+    result.recording->path = path;
+    note_unread(file, *result.recording);
     return result;
 }
 

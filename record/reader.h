@@ -73,4 +73,9 @@ struct ReadResult {
 ReadResult parse_recording(std::span<const std::byte> bytes);
 ReadResult read_recording(const std::string& path);
 
+// A journal has no header: the recording's is zeros. What a killed or crowded-out writer left is
+// skipped and counted in `lost.torn_entries`. Never fails on bytes: what is no journal is damage.
+Recording parse_journal(std::span<const std::byte> bytes);
+ReadResult read_journal(const std::string& path);
+
 }  // namespace cudiag

@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/keep_errno.h"
+
 namespace cudiag {
 namespace {
 
@@ -21,19 +23,6 @@ std::uint64_t page_rounded(std::uint64_t bytes) {
 std::uint64_t padded(std::uint64_t bytes) {
     return (bytes + 7U) & ~std::uint64_t{7};
 }
-
-class KeepErrno {
-  public:
-    KeepErrno() : kept_{errno} {}
-
-    ~KeepErrno() { errno = kept_; }
-
-    KeepErrno(const KeepErrno&) = delete;
-    KeepErrno& operator=(const KeepErrno&) = delete;
-
-  private:
-    int kept_;
-};
 
 std::uint64_t ring_bytes(std::uint32_t records) {
     return sizeof(RingHead) + std::uint64_t{records} * sizeof(HotRecord);

@@ -13,7 +13,7 @@
 
 #include <initializer_list>
 
-#include "shim/guard.h"
+#include "record/keep_errno.h"
 #include "shim/raw_call.h"
 #include "shim/run_directory.h"
 #include "shim/session.h"
@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kPath = 4096;
 constexpr int kNotStarted = 127;
 
-// Used once each, so that nothing in it changes while a keeper still reads it.
+// Used again only after its keeper has ended, which reads it.
 struct Explanation {
     int32_t keeper;
     char path[kPath];
@@ -45,11 +45,12 @@ struct Explanation {
 Explanation early;
 Explanation late;
 bool early_started = false;
+bool starting = false;
 
 // Path of our own file by /proc/self/maps: the link map holds the name as LD_PRELOAD gave it, which
 // may be relative.
 bool own_path(char* path, size_t size) {
-    const int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    const int maps = openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (maps < 0) {
         return false;
     }
@@ -200,6 +201,26 @@ uint64_t monotonic_ms() {
     return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
 }
 
+// Does standard error of this process lead where that of the root does? Then nobody parses it who
+// does not see the root's words too.
+bool shares_stderr_with_root() {
+    char path[64];
+    char own[512];
+    char of_root[512];
+    Text{path, sizeof path}
+        .add("/proc/")
+        .add(static_cast<uint64_t>(identity().root_pid))
+        .add("/fd/2");
+    const long own_length = readlink("/proc/self/fd/2", own, sizeof own);
+    const long root_length = readlink(path, of_root, sizeof of_root);
+    return own_length > 0 && own_length == root_length &&
+           memcmp(own, of_root, static_cast<size_t>(own_length)) == 0;
+}
+
+bool speaks_for_run() {
+    return is_root() || shares_stderr_with_root();
+}
+
 void tell_where() {
     static char line[kPath * 2];  // one thread ends the process
     Text text{line, sizeof line};
@@ -237,10 +258,22 @@ void explain_at_exit() {
 
 void explain_early() {
     const KeepErrno keep;
-    if (printing() != Printing::off && is_root() &&
-        !__atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL)) {
-        (void)start(early, "early");
+    if (is_root() && !__atomic_exchange_n(&early_started, true, __ATOMIC_ACQ_REL)) {
+        explain_while_it_runs("early");
     }
+}
+
+void explain_while_it_runs(const char* when) {
+    const KeepErrno keep;
+    if (printing() == Printing::off || !speaks_for_run() ||
+        __atomic_exchange_n(&starting, true, __ATOMIC_ACQ_REL)) {
+        return;
+    }
+    reap_explanation();
+    if (early.keeper <= 0) {
+        (void)start(early, when);
+    }
+    __atomic_store_n(&starting, false, __ATOMIC_RELEASE);
 }
 
 void reap_explanation() {

@@ -12,6 +12,11 @@ void explain_at_exit();
 // told about at the end.
 void explain_early();
 
+// Starts the command beside a program that goes on: `when` is "lock" or "build" (cli/in_place.cpp).
+// In the root, or in a process that writes to the same place as the root. Not waited for; nothing
+// is started while another one runs.
+void explain_while_it_runs(const char* when);
+
 // Takes the end of an early explanation to notice, if there is one: no zombie stays for long.
 void reap_explanation();
 

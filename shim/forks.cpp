@@ -5,7 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/guard.h"
+#include "record/keep_errno.h"
 
 // What pthread_atfork is made of in glibc, whose own copy is linked statically. Absent from musl,
 // where the wiped page has to do.

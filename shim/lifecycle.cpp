@@ -8,10 +8,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "record/keep_errno.h"
 #include "shim/asked.h"
+#include "shim/build.h"
 #include "shim/explain.h"
 #include "shim/forks.h"
-#include "shim/guard.h"
+#include "shim/journal.h"
 #include "shim/modules.h"
 #include "shim/originals.h"
 #include "shim/python.h"
@@ -49,6 +51,7 @@ void begin_afresh() {
     forget_run_directory();
     forget_modules();
     forget_explanation();
+    forget_step();
     forget_last_exception();
     finished = false;
 }
@@ -85,33 +88,53 @@ void begin() {
     if (on_exit != nullptr) {
         (void)on_exit(at_exit, nullptr);
     }
+    begin_step();
 }
 
 void finish(EndHow how, int status) {
     const KeepErrno keep;
     const bool failed = how == EndHow::abort || status != 0;
-    SessionState state = session_state();
+    const SessionState state = session_state();
     bool recorded = state == SessionState::open;
-    // Nearly every process leaves here, without a system call.
-    if (state == SessionState::off || (!failed && !recorded && printing() != Printing::all) ||
-        in_vfork_child()) {
+    if (state == SessionState::off) {
+        return;
+    }
+    end_step(how, status);
+    if (!failed && !recorded && printing() != Printing::all) {
+        // Nearly every process leaves here: with no system call if it was never asked to do
+        // anything in a build and had no children.
+        if ((journal_was_written() || has_had_children()) && !in_vfork_child() && is_root() &&
+            has_journal()) {
+            remove_journal();
+        }
+        return;
+    }
+    if (in_vfork_child()) {
         return;
     }
     // The libraries of a program that failed with CUDA in it are worth telling, whatever it failed
-    // of. A fork child is its parent's business, and may hold a lock of the loader's that nobody
-    // will ever release.
-    if (failed && !recorded && !is_fork_child() && has_cuda_library()) {
+    // of, and so is who asked for a build. A fork child is its parent's business, and may hold a
+    // lock of the loader's that nobody will ever release.
+    if (failed && !recorded && !is_fork_child() &&
+        (has_cuda_library() || (!journal_was_written() && is_root() && has_journal()))) {
         recorded = open_session();
+    }
+    if (failed) {
+        note_failed_programs(how, status);
     }
     if (failed && recorded) {
         (void)note_modules();
     }
     mark_end(how, status);
     if (!failed && !breakage_noted() && printing() != Printing::all) {
+        if (is_root()) {
+            remove_journal();
+        }
         discard_session(true);
         return;
     }
-    if (printing() == Printing::off || (!recorded && !has_had_children()) ||
+    if (printing() == Printing::off ||
+        (!recorded && !journal_was_written() && !has_had_children()) ||
         __atomic_exchange_n(&finished, true, __ATOMIC_ACQ_REL)) {
         return;
     }
@@ -126,13 +149,31 @@ void note_death(int child, int status) {
     if (in_vfork_child()) {
         return;
     }
+    (void)note_killed_child(child, status);
     // Noted when the child had something recorded, or this process has.
-    if (state == SessionState::open ||
-        (state == SessionState::idle && run_directory_exists() && open_session())) {
+    if (state == SessionState::open || (state == SessionState::idle && run_directory_exists() &&
+                                        !has_journal() && open_session())) {
         const FieldValue fields[] = {
             FieldValue::of(Field::pid, static_cast<uint64_t>(child)),
             FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(status)))};
         (void)note(EntryKind::child_ended, fields, 2);
+    }
+}
+
+void note_exception_at_end() {
+    const KeepErrno keep;
+    const SessionState state = session_state();
+    if (state != SessionState::open && state != SessionState::idle) {
+        return;
+    }
+    if (in_vfork_child() || !ends_by_exception()) {
+        return;
+    }
+    // Of a program that has to do with CUDA, or with a build, the exception is worth knowing.
+    if (state == SessionState::open ||
+        (!is_fork_child() && (has_cuda_library() || (has_had_children() && has_journal())) &&
+         open_session())) {
+        note_last_exception();
     }
 }
 

@@ -17,6 +17,10 @@ void finish(EndHow how, int status);
 // A child of this process died by a signal (status as wait(2) gives it).
 void note_death(int child, int status);
 
+// Python is at its end: notes the exception that ended it, if there is one and the program has to
+// do with CUDA or with a build. On Python's main thread.
+void note_exception_at_end();
+
 // The image is about to be replaced; `replaces` is false where that may well fail, so that nothing
 // recorded may be given up.
 void note_exec(bool replaces);

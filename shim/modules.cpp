@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/guard.h"
+#include "record/keep_errno.h"
 #include "shim/loaded_object.h"
 #include "shim/process_identity.h"
 #include "shim/session.h"

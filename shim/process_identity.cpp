@@ -53,7 +53,6 @@ constexpr const char* kLaunchers[] = {"sh",
                                       "start-stop-daemon",
                                       "systemd-run",
                                       "qemu-aarch64",
-                                      "make",
                                       "strace",
                                       "ltrace",
                                       "perf",
@@ -126,24 +125,55 @@ bool runs_under_shim(int32_t pid) {
     return file_holds(path, "/libcudiag.so");
 }
 
-bool launches_others(int32_t pid, const char* command) {
+// Base name of its executable; comm, which is cut at 15 bytes and still tells a shell, where that
+// cannot be read.
+const char* program_of(int32_t pid, const char* command, char* buffer, size_t size) {
     char path[48];
     Text text{path, sizeof path};
     text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/exe");
-    char exe[512];
-    const long length = readlink(path, exe, sizeof exe - 1);
+    const long length = readlink(path, buffer, size - 1);
     if (length <= 0) {
-        return is_launcher(command);  // comm is cut at 15 bytes, and still tells a shell
+        return command;
     }
-    exe[length] = '\0';
-    const char* slash = strrchr(exe, '/');
-    return is_launcher(slash == nullptr ? exe : slash + 1);
+    buffer[length] = '\0';
+    const char* slash = strrchr(buffer, '/');
+    return slash == nullptr ? buffer : slash + 1;
+}
+
+// Does the shell run a script, not what was typed or given with -c? By /proc/PID/cmdline: the first
+// argument that is no option.
+bool runs_script(int32_t pid) {
+    char path[48];
+    Text text{path, sizeof path};
+    text.add("/proc/").add(static_cast<uint64_t>(pid)).add("/cmdline");
+    char arguments[1024];
+    const long length = read_file(path, arguments, sizeof arguments);
+    if (length <= 0) {
+        return false;
+    }
+    for (const char* at = arguments + strlen(arguments) + 1; at < arguments + length;
+         at += strlen(at) + 1) {
+        if (*at != '-' && *at != '+') {
+            return true;
+        }
+        const bool long_option = at[1] == '-';
+        if (!long_option && strchr(at, 'c') != nullptr) {
+            return false;
+        }
+        if (!long_option && (strchr(at, 'o') != nullptr || strchr(at, 'O') != nullptr)) {
+            at += strlen(at) + 1;  // "-o pipefail"
+            if (at >= arguments + length) {
+                return false;
+            }
+        }
+    }
+    return false;
 }
 
 }  // namespace
 
 long read_file(const char* path, char* to, size_t size) {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return -1;
     }
@@ -174,7 +204,7 @@ bool file_holds(const char* path, const char* pattern) {
         k += pattern[i] == pattern[k] ? 1 : 0;
         back[i] = static_cast<uint16_t>(k);
     }
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     if (file < 0) {
         return false;
     }
@@ -214,6 +244,13 @@ ProcessIdentity identify_process() {
     identity.start_ticks = stat.start_ticks;
     identity.root_pid = identity.pid;
     identity.root_start_ticks = stat.start_ticks;
+    identity.parent_role = BuildRole::not_one;
+    char exe[512];
+    const char* own = own_program(exe, sizeof exe);
+    BuildRole root_role = build_role(own);
+    bool cuda_root = is_cuda_compiler(own);
+    int32_t script = 0;
+    uint64_t script_start_ticks = 0;
     // Generations are few; the bound is for a /proc that lies.
     int32_t ancestor = stat.ppid;
     for (int generation = 0; generation < 64 && ancestor > 1 && runs_under_shim(ancestor);
@@ -221,12 +258,29 @@ ProcessIdentity identify_process() {
         if (!read_stat(ancestor, &stat)) {
             break;
         }
-        if (!launches_others(ancestor, stat.command)) {
+        const char* program = program_of(ancestor, stat.command, exe, sizeof exe);
+        if (!is_launcher(program)) {
             identity.root_pid = ancestor;
             identity.root_start_ticks = stat.start_ticks;
+            root_role = build_role(program);
+            cuda_root = is_cuda_compiler(program);
+            script = 0;
+            if (identity.parent_pid == 0) {
+                identity.parent_pid = ancestor;
+                identity.parent_role = root_role;
+            }
+        } else if (is_shell(program) && runs_script(ancestor)) {
+            script = ancestor;
+            script_start_ticks = stat.start_ticks;
         }
         ancestor = stat.ppid;
     }
+    if (script != 0 && root_role == BuildRole::step) {
+        identity.root_pid = script;
+        identity.root_start_ticks = script_start_ticks;
+        root_role = BuildRole::not_one;
+    }
+    identity.below_host_compiler = root_role == BuildRole::step && !cuda_root;
     return identity;
 }
 

@@ -150,7 +150,7 @@ FieldValue text_field(Field field, void* unicode) {
         }
         return FieldValue::of(field, "", 0);
     }
-    constexpr intptr_t kLongest = 8192;
+    constexpr intptr_t kLongest = 32768;  // a build's whole output
     return FieldValue::of(field, bytes, static_cast<size_t>(size < kLongest ? size : kLongest));
 }
 
@@ -162,26 +162,52 @@ void note_exception(void* exception, uint64_t chain) {
     void* type = python.type_of(exception);
     void* name = attribute(type, "__name__");
     void* arguments = attribute(exception, "args");
-    // The text only if it is one: str() of an exception may run the program's own code.
-    void* first = arguments == nullptr ? nullptr : python.item(arguments, 0);
-    if (first == nullptr) {
-        forget_error();
+    // Texts only, and the number of an OSError: str() of an exception may run the program's own
+    // code.
+    constexpr intptr_t kMostArguments = 4;
+    FieldValue fields[4 + kMostArguments + kPythonFields] = {text_field(Field::type, name)};
+    size_t count = 1;
+    fields[count++] = FieldValue::of(Field::chain, chain);
+    void* file = attribute(exception, "filename");
+    void* number = attribute(exception, "errno");
+    const bool of_system = !is_none(number);
+    if (of_system) {
+        fields[count++] =
+            FieldValue::of(Field::error, static_cast<uint64_t>(python.as_long(number)));
+        forget_error();  // errno may be anything
+        fields[count++] = text_field(Field::path, is_none(file) ? nullptr : file);
     }
-    FieldValue fields[3 + kPythonFields] = {text_field(Field::type, name),
-                                            text_field(Field::text, first),
-                                            FieldValue::of(Field::chain, chain)};
+    for (intptr_t i = of_system ? 1 : 0; i < (of_system ? 2 : kMostArguments); ++i) {
+        void* argument = arguments == nullptr ? nullptr : python.item(arguments, i);
+        if (argument == nullptr) {
+            forget_error();
+            break;
+        }
+        const bool first = i == (of_system ? 1 : 0);
+        const FieldValue field = text_field(first ? Field::text : Field::value, argument);
+        if (first || field.size > 0) {
+            fields[count++] = field;
+        }
+    }
     void* traceback = python.traceback(exception);
     PythonFrames frames;
-    const size_t count =
-        3 + (is_none(traceback) ? 0 : frames.collect_traceback(traceback, fields + 3));
+    count += is_none(traceback) ? 0 : frames.collect_traceback(traceback, fields + count);
     (void)note(EntryKind::python_exception, fields, count);
     drop(traceback);
+    drop(number);
+    drop(file);
     drop(arguments);
     drop(name);
     drop(type);
 }
 
 bool exception_noted = false;
+
+// Borrowed; nullptr or None if there is none.
+void* last_exception() {
+    void* exception = python.system_object("last_exc");  // 3.12
+    return is_none(exception) ? python.system_object("last_value") : exception;
+}
 
 }  // namespace
 
@@ -280,19 +306,20 @@ size_t PythonFrames::collect_traceback(void* traceback, FieldValue* fields) {
     return count;
 }
 
+bool ends_by_exception() {
+    if (!holds_gil() || python.is_finalizing() == 0) {
+        return false;
+    }
+    const KeepException keep;
+    return !is_none(last_exception());
+}
+
 void note_last_exception() {
-    if (exception_noted || session_state() != SessionState::open || !holds_gil() ||
-        python.is_finalizing() == 0) {
+    if (exception_noted || session_state() != SessionState::open || !ends_by_exception()) {
         return;
     }
     const KeepException keep;
-    void* exception = python.system_object("last_exc");  // 3.12
-    if (is_none(exception)) {
-        exception = python.system_object("last_value");
-    }
-    if (is_none(exception)) {
-        return;
-    }
+    void* exception = last_exception();
     exception_noted = true;
     constexpr uint64_t kDeepest = 8;
     void* owned = nullptr;

@@ -42,6 +42,10 @@ class PythonFrames {
 void note_last_exception();
 bool last_exception_noted();
 
+// Is the interpreter being torn down after an exception that nobody caught? Cheap where there is no
+// Python; on its main thread only.
+bool ends_by_exception();
+
 // In a fork child: it will end by an exception of its own.
 void forget_last_exception();
 

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/guard.h"
+#include "record/keep_errno.h"
 #include "shim/start_environment.h"
 #include "shim/text.h"
 
@@ -71,7 +71,7 @@ int walk(bool make) {
     if (make && !make_parents(path)) {
         return -1;
     }
-    int at = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int at = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char* name = path + ours;
     while (at >= 0 && name != nullptr) {
         char* slash = strchr(name, '/');

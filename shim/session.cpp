@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "record/keep_errno.h"
 #include "shim/forks.h"
-#include "shim/guard.h"
 #include "shim/lifecycle.h"
 #include "shim/modules.h"
 #include "shim/run_directory.h"

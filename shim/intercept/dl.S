@@ -1,6 +1,6 @@
 // dlopen and dlmopen: note the call, then *jump* to the real function, so that glibc sees the true caller. A wrapper in C would
 // make the shim the caller, and the caller's DT_RPATH, DT_RUNPATH, $ORIGIN and namespace would be lost.
-// The exec functions jump too: the l-forms take a variable argument list, which only a jump hands on untouched.
+// The exec functions with a variable argument list jump too: only a jump hands it on untouched.
 //
 // Each entry calls a note function with the arguments, and the return address; it returns the
 // address to jump to (never null). All argument registers are kept.
@@ -171,10 +171,6 @@ LEAVE \name
 #error "no entries for this architecture"
 #endif
 
-EXEC execve
-EXEC execv
-EXEC execvp
-EXEC execvpe
 EXEC execl
 EXEC execlp
 EXEC execle

@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "record/keep_errno.h"
 #include "shim/asked.h"
 #include "shim/explain.h"
 #include "shim/exports.h"
 #include "shim/forks.h"
-#include "shim/guard.h"
 #include "shim/load_error.h"
 #include "shim/modules.h"
 #include "shim/originals.h"

@@ -1,10 +1,15 @@
 // exec: the image is replaced, and the new one has a recording of its own if it has anything to
-// say. Often called in a vfork child, which shares its parent's memory: nothing is done there.
+// say. Often called in a vfork child, which shares its parent's memory: there only the attempt is
+// noted, for the parent.
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "shim/guard.h"
+#include "record/keep_errno.h"
+#include "shim/attempts.h"
+#include "shim/exports.h"
 #include "shim/lifecycle.h"
 #include "shim/originals.h"
 #include "shim/session.h"
@@ -21,6 +26,30 @@ void before_exec(const char* file) {
     }
 }
 
+int32_t own_pid() {
+    return static_cast<int32_t>(syscall(SYS_getpid));
+}
+
+// Runs the real function between the notes. On success it does not come back.
+template <class Function, class... Arguments>
+int replace_image(Function real, const char* file, Arguments... arguments) {
+    before_exec(file);
+    if (real == nullptr) {
+        errno = ENOSYS;
+        return -1;
+    }
+    const bool noted = session_state() != SessionState::off && file != nullptr;
+    if (noted) {
+        note_attempt(file, own_pid());
+    }
+    const int result = real(file, arguments...);
+    if (noted) {
+        const KeepErrno keep;
+        note_failed_attempt(file, own_pid(), errno);
+    }
+    return result;
+}
+
 int not_there() {
     errno = ENOSYS;
     return -1;
@@ -34,16 +63,29 @@ void* or_error(void* real) {
 }  // namespace cudiag
 
 extern "C" {
+
+CUDIAG_EXPORT int execve(const char* file, char* const argv[], char* const envp[]) {
+    return cudiag::replace_image(cudiag::originals().execve, file, argv, envp);
+}
+
+CUDIAG_EXPORT int execv(const char* file, char* const argv[]) {
+    return cudiag::replace_image(cudiag::originals().execv, file, argv);
+}
+
+CUDIAG_EXPORT int execvp(const char* file, char* const argv[]) {
+    return cudiag::replace_image(cudiag::originals().execvp, file, argv);
+}
+
+CUDIAG_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
+    return cudiag::replace_image(cudiag::originals().execvpe, file, argv, envp);
+}
+
 // Called by the entries in dl.S, which jump to what these return.
 #define CUDIAG_EXEC(name)                                                           \
     void* cudiag_enter_##name(const char* file) {                                   \
         cudiag::before_exec(file);                                                  \
         return cudiag::or_error(reinterpret_cast<void*>(cudiag::originals().name)); \
     }
-CUDIAG_EXEC(execve)
-CUDIAG_EXEC(execv)
-CUDIAG_EXEC(execvp)
-CUDIAG_EXEC(execvpe)
 CUDIAG_EXEC(execl)
 CUDIAG_EXEC(execlp)
 CUDIAG_EXEC(execle)

@@ -5,19 +5,13 @@
 #include <signal.h>
 
 #include "shim/exports.h"
-#include "shim/forks.h"
-#include "shim/guard.h"
+#include "shim/lifecycle.h"
 #include "shim/originals.h"
-#include "shim/python.h"
-#include "shim/session.h"
 
 extern "C" CUDIAG_EXPORT int sigaction(int signal, const struct sigaction* action,
                                        struct sigaction* before) {
     if (signal == SIGINT && action != nullptr && action->sa_handler == SIG_DFL) {
-        const cudiag::KeepErrno keep;
-        if (cudiag::session_state() == cudiag::SessionState::open && !cudiag::in_vfork_child()) {
-            cudiag::note_last_exception();
-        }
+        cudiag::note_exception_at_end();
     }
     const auto real = cudiag::originals().sigaction;
     if (real == nullptr) {

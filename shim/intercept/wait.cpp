@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "shim/attempts.h"
 #include "shim/exports.h"
 #include "shim/lifecycle.h"
 #include "shim/originals.h"
@@ -13,7 +14,12 @@ namespace cudiag {
 namespace {
 
 void after_wait(int child, int status) {
-    if (child > 0 && WIFSIGNALED(status) && session_state() != SessionState::off) {
+    if (child <= 0 || status == 0 || WIFSTOPPED(status) || WIFCONTINUED(status) ||
+        session_state() == SessionState::off) {
+        return;
+    }
+    note_failed_child(child, status);
+    if (WIFSIGNALED(status)) {
         note_death(child, status);
     }
 }
@@ -73,9 +79,12 @@ CUDIAG_EXPORT int waitid(idtype_t type, id_t id, siginfo_t* info, int options) {
     const int result = real(static_cast<int>(type), id, info, options);
     // WNOWAIT leaves the child to be waited for again.
     if (result == 0 && (options & WNOWAIT) == 0 && info != nullptr && info->si_pid > 0 &&
-        (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED)) {
+        (info->si_code == CLD_KILLED || info->si_code == CLD_DUMPED ||
+         info->si_code == CLD_EXITED)) {
         cudiag::after_wait(info->si_pid,
-                           info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0));
+                           info->si_code == CLD_EXITED
+                               ? (info->si_status & 0xff) << 8
+                               : info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0));
     }
     return result;
 }

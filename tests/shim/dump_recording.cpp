@@ -34,6 +34,16 @@ std::string name_of(EntryKind kind) {
             return "exec";
         case EntryKind::given_up:
             return "given_up";
+        case EntryKind::step_started:
+            return "step_started";
+        case EntryKind::step_ended:
+            return "step_ended";
+        case EntryKind::failed_program:
+            return "failed_program";
+        case EntryKind::lock_held:
+            return "lock_held";
+        case EntryKind::build_file:
+            return "build_file";
     }
     return std::to_string(static_cast<int>(kind));
 }
@@ -49,11 +59,24 @@ std::string name_of(Field field) {
                                       "caller",
                                       "python_file",
                                       "python_function",
-                                      "type"};
-    constexpr const char* kNumbers[] = {
-        "python_line", "flags",     "caller_offset", "snapshot", "index",
-        "base",        "tls_bytes", "pid",           "status",   "link_namespace",
-        "certain",     "device",    "inode",         "chain",    "root"};
+                                      "type",
+                                      "cgroup",
+                                      "opens"};
+    constexpr const char* kNumbers[] = {"python_line",   "flags",
+                                        "caller_offset", "snapshot",
+                                        "index",         "base",
+                                        "tls_bytes",     "pid",
+                                        "status",        "link_namespace",
+                                        "certain",       "device",
+                                        "inode",         "chain",
+                                        "root",          "parent",
+                                        "start_ticks",   "how",
+                                        "error",         "peak_bytes",
+                                        "mapped_bytes",  "mapped_limit",
+                                        "memory_limit",  "memory_peak",
+                                        "oom_kills",     "cgroup_version",
+                                        "process_limit", "processes_refused",
+                                        "count"};
     const auto number = static_cast<std::size_t>(field);
     if (number < std::size(kTexts)) {
         return kTexts[number];
