@@ -2,51 +2,36 @@
 
 #include <cctype>
 
-#include "diagnose/embedded.h"
+#include "diagnose/knowledge/loaded.h"
 #include "diagnose/knowledge/release_name.h"
 #include "diagnose/knowledge/tables.h"
+#include "diagnose/knowledge/toolchain.h"
 
 namespace cudiag {
 namespace {
 
-// One data file, parsed at its first use. A bad one is empty: see knowledge_problems().
-template <typename Table>
-struct Loaded {
-    Table table;
-    std::string problem;
-};
-
-template <typename Table>
-Loaded<Table> load(const char* file, Table (*parse)(std::string_view)) {
-    try {
-        return {parse(embedded_file(file)), {}};
-    } catch (const KnowledgeError& error) {
-        return {{}, error.what()};
-    }
-}
-
 const Loaded<LibraryTable>& libraries() {
-    static const auto loaded = load("libraries.json", parse_libraries);
+    static const auto loaded = load_table("libraries.json", parse_libraries);
     return loaded;
 }
 
 const Loaded<TorchTable>& torch_table() {
-    static const auto loaded = load("torch.json", parse_torch);
+    static const auto loaded = load_table("torch.json", parse_torch);
     return loaded;
 }
 
 const Loaded<SymbolTable>& symbols() {
-    static const auto loaded = load("symbols.json", parse_symbols);
+    static const auto loaded = load_table("symbols.json", parse_symbols);
     return loaded;
 }
 
 const Loaded<VersionHints>& versions() {
-    static const auto loaded = load("versions.json", parse_versions);
+    static const auto loaded = load_table("versions.json", parse_versions);
     return loaded;
 }
 
 const Loaded<GnuVersions>& gnu_versions() {
-    static const auto loaded = load("gnu_versions.json", parse_gnu_versions);
+    static const auto loaded = load_table("gnu_versions.json", parse_gnu_versions);
     return loaded;
 }
 
@@ -192,7 +177,7 @@ std::vector<const LibraryRelease*> all_library_releases() {
 }
 
 std::vector<std::string> knowledge_problems() {
-    std::vector<std::string> problems;
+    std::vector<std::string> problems = toolchain_problems();
     for (const std::string& problem :
          {libraries().problem, torch_table().problem, symbols().problem, versions().problem,
           gnu_versions().problem}) {
