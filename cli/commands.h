@@ -40,7 +40,7 @@ int lib_command();
 struct InPlaceOptions {
     std::string run;
     int pid = 0;
-    std::string when = "exit";  // "exit", "early"
+    std::string when = "exit";  // "exit", "early", "lock", "build"
 };
 
 int in_place_command(const InPlaceOptions& options);

@@ -14,6 +14,7 @@
 
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "diagnose/build/rules.h"
 #include "diagnose/proc.h"
 #include "present/terminal.h"
 
@@ -75,6 +76,66 @@ bool worth_printing(const Finding& finding, int pid, bool failed) {
             (failed || finding.pid == pid));
 }
 
+// How long a lock is watched that somebody holds: its owner may die while others wait.
+constexpr int kFirstLook = 5000;
+constexpr int kNextLook = 10000;
+constexpr int kLooks = 180;  // half an hour
+
+// The findings about a lock whose owner is gone, as soon as there are any; none if the program
+// ends, or goes on, first.
+std::vector<Finding> watch_locks(const InPlaceOptions& options) {
+    for (int look = 0; look < kLooks; ++look) {
+        if (ends_within(options.pid, look == 0 ? kFirstLook : kNextLook)) {
+            return {};
+        }
+        const Facts facts = gather_facts(options.run);
+        std::vector<Finding> findings = build_stale_locks(facts);
+        if (!findings.empty()) {
+            return findings;
+        }
+        const bool waits =
+            std::any_of(facts.build.locks.begin(), facts.build.locks.end(),
+                        [](const FileNote& lock) { return access(lock.path.c_str(), F_OK) == 0; });
+        if (!waits) {
+            return {};
+        }
+    }
+    return {};
+}
+
+// What a build.ninja tells while the build has only begun. It may still be being written.
+std::vector<Finding> check_build_file(const InPlaceOptions& options) {
+    constexpr int kWritten = 300;
+    if (ends_within(options.pid, kWritten)) {
+        return {};
+    }
+    const auto finding = build_missing_compiler_ahead(gather_facts(options.run));
+    return finding ? std::vector{*finding} : std::vector<Finding>{};
+}
+
+// Beside a program that goes on.
+int tell_now(const InPlaceOptions& options, std::vector<Finding> findings) {
+    findings = claim_for_printing(options.run, findings);
+    if (!findings.empty()) {
+        const std::string text = "\n" + render_findings(findings, style_for(2), options.run);
+        if (write(2, text.data(), text.size()) < 0) {
+            return kCouldNotRun;
+        }
+    }
+    return kNothingFound;
+}
+
+// A build without CUDA that failed of nothing we know: its own words are all that there is to say.
+bool is_nobodys_business(const Facts& facts, const std::vector<Finding>& findings) {
+    const auto by_nvcc = [](const BuildStep& step) { return step.tool() == "nvcc"; };
+    const auto tells = [](const Process& process) {
+        return !process.failures.empty() || !process.exceptions.empty() || !process.deaths.empty();
+    };
+    return findings.empty() && !facts.build.steps.empty() &&
+           std::none_of(facts.build.steps.begin(), facts.build.steps.end(), by_nvcc) &&
+           std::none_of(facts.processes.begin(), facts.processes.end(), tells);
+}
+
 }  // namespace
 
 int in_place_command(const InPlaceOptions& options) {
@@ -84,9 +145,22 @@ int in_place_command(const InPlaceOptions& options) {
     if (options.when == "early" && ends_within(options.pid, kGraceMilliseconds)) {
         return kNothingFound;
     }
-    const Facts facts = gather_facts(options.run);
+    if (options.when == "lock") {
+        return tell_now(options, watch_locks(options));
+    }
+    if (options.when == "build") {
+        return tell_now(options, check_build_file(options));
+    }
+    Facts facts = gather_facts(options.run);
+    if (options.when == "exit") {
+        facts.root_runs = false;  // it waits for us
+    }
     const bool failed = root_failed(facts, options.pid);
     std::vector<Finding> findings = findings_of(facts);
+    if (options.when == "exit" && is_nobodys_business(facts, findings)) {
+        remove_run(options.run);
+        return kNothingFound;
+    }
     findings.erase(std::remove_if(findings.begin(), findings.end(),
                                   [&](const Finding& finding) {
                                       return !worth_printing(finding, options.pid, failed);

@@ -55,7 +55,8 @@ int parse_and_dispatch(int argc, char** argv) {
     CLI::App* in_place = app.add_subcommand("in-place", "Started by the shim")->group("");
     in_place->add_option("--run", in_place_options.run)->required();
     in_place->add_option("--pid", in_place_options.pid)->required();
-    in_place->add_option("--when", in_place_options.when)->check(CLI::IsMember({"exit", "early"}));
+    in_place->add_option("--when", in_place_options.when)
+        ->check(CLI::IsMember({"exit", "early", "lock", "build"}));
 
     try {
         app.parse(argc, argv);

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "present/build_tree.h"
 #include "present/finding_json.h"
 #include "present/terminal.h"
 
@@ -68,7 +69,7 @@ int report_command(const ReportOptions& options) {
     for (const std::string& what : facts.unreadable) {
         complain("cannot read " + what);
     }
-    if (facts.processes.empty() && findings.empty()) {
+    if (facts.processes.empty() && facts.build.empty() && findings.empty()) {
         if (facts.unreadable.empty()) {
             complain(fmt::format("{} holds no recordings", *run));
         }
@@ -78,7 +79,7 @@ int report_command(const ReportOptions& options) {
         fmt::print("{}", json_line(report_json(facts, findings)));
     } else {
         const Style style = style_for(1);
-        fmt::print("{}", render_run(facts, style));
+        fmt::print("{}{}", render_run(facts, style), render_build(facts.build, style));
         fmt::print(
             "{}",
             findings.empty()

@@ -65,6 +65,11 @@ Json state_of(const Facts& facts) {
                         static_cast<int>(process.end), process.alive);
     }
     state["deaths"] = facts.deaths.size();
+    if (!facts.build.empty()) {
+        state[kJournalName] = fmt::format(
+            "{}/{}/{}/{}/{}", facts.build.steps.size(), facts.build.failed_programs.size(),
+            facts.build.locks.size(), facts.build.build_files.size(), facts.root_runs);
+    }
     return state;
 }
 
@@ -101,7 +106,8 @@ bool is_run(const fs::path& directory) {
     std::error_code error;
     for (const auto& file : fs::directory_iterator(directory, error)) {
         const std::string name = file.path().filename().string();
-        if (file.path().extension() == ".rec" || name == "findings.jsonl" || name == "run.json") {
+        if (file.path().extension() == ".rec" || name == "findings.jsonl" || name == "run.json" ||
+            name == kJournalName) {
             return true;
         }
     }
@@ -156,6 +162,13 @@ std::string run_directory_of(std::int32_t root_pid, std::uint64_t root_start_tic
     std::getline(file, boot);
     return fmt::format("{}/{}-{}-{}", runs_directory(), boot.substr(0, 8), root_start_ticks,
                        root_pid);
+}
+
+void remove_run(const std::string& run) {
+    std::error_code error;
+    if (named_by_shim(fs::path{run}.filename().string())) {
+        fs::remove_all(run, error);
+    }
 }
 
 void prune_runs(const std::string& but) {

@@ -23,6 +23,9 @@ std::optional<std::string> find_run(const std::string& name);
 // The directory that the shim uses for a run whose root is this process.
 std::string run_directory_of(std::int32_t root_pid, std::uint64_t root_start_ticks);
 
+// Removes a run that the shim named; others are their owner's.
+void remove_run(const std::string& run);
+
 // Removes old runs: keeps the newest 50 and at most 1 GB. Runs under another name than the shim
 // gives are kept: somebody renamed them to have them kept. Never the one named.
 void prune_runs(const std::string& but);

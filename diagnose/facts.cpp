@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -11,25 +13,6 @@ namespace cudiag {
 namespace {
 
 namespace fs = std::filesystem;
-
-void read_frame(std::vector<PythonFrame>& frames, const FieldRead& field) {
-    // The shim writes file, line, function for each frame, in this order: a file begins a frame.
-    if (field.field == Field::python_file) {
-        frames.push_back({field.text, 0, {}});
-    } else if (!frames.empty() && field.field == Field::python_line) {
-        frames.back().line = field.number;
-    } else if (!frames.empty() && field.field == Field::python_function) {
-        frames.back().function = field.text;
-    }
-}
-
-std::vector<PythonFrame> frames_of(const EntryRead& entry) {
-    std::vector<PythonFrame> frames;
-    for (const FieldRead& field : entry.fields) {
-        read_frame(frames, field);
-    }
-    return frames;
-}
 
 LoadFailure failure_of(const EntryRead& entry) {
     return {.time_ns = entry.realtime_ns,
@@ -43,6 +26,26 @@ LoadFailure failure_of(const EntryRead& entry) {
             .caller_offset = entry.number(Field::caller_offset).value_or(0),
             .python = frames_of(entry),
             .snapshot = entry.number(Field::snapshot).value_or(0)};
+}
+
+// As str() of the exception would give it: of an OSError its number, text and file; of several
+// arguments all that are text, as a tuple shows them.
+std::string message_of(const EntryRead& entry) {
+    std::string message{entry.text(Field::text)};
+    if (const auto number = entry.number(Field::error)) {
+        message = "[Errno " + std::to_string(*number) + "] " + message;
+        if (const auto file = entry.text(Field::path); !file.empty()) {
+            message += ": '" + std::string{file} + "'";
+        }
+        return message;
+    }
+    std::string others;
+    for (const FieldRead& field : entry.fields) {
+        if (field.field == Field::value) {
+            others += ", '" + field.text + "'";
+        }
+    }
+    return others.empty() ? message : "('" + message + "'" + others + ")";
 }
 
 Module module_of(const EntryRead& entry) {
@@ -147,7 +150,7 @@ Process facts_of(const Recording& recording) {
             case EntryKind::python_exception:
                 process.exceptions.push_back({.time_ns = entry.realtime_ns,
                                               .type = std::string{entry.text(Field::type)},
-                                              .message = std::string{entry.text(Field::text)},
+                                              .message = message_of(entry),
                                               .python = frames_of(entry),
                                               .chain = entry.number(Field::chain).value_or(0)});
                 break;
@@ -157,13 +160,63 @@ Process facts_of(const Recording& recording) {
                      .pid = static_cast<std::int32_t>(entry.number(Field::pid).value_or(0)),
                      .status = static_cast<int>(entry.number(Field::status).value_or(0))});
                 break;
+            case EntryKind::failed_program:
+                process.failed_programs.push_back(failed_program_of(entry));
+                break;
             case EntryKind::exec:
             case EntryKind::given_up:
+            case EntryKind::step_started:  // of the journal
+            case EntryKind::step_ended:
+            case EntryKind::lock_held:
+            case EntryKind::build_file:
                 break;
         }
     }
     return process;
 }
+
+Process process_of(const Facts& facts, std::int32_t pid) {
+    for (const Process& process : facts.processes) {
+        if (process.pid == pid) {
+            return process;
+        }
+    }
+    Process process;
+    process.pid = pid;
+    process.argv = command_line_of(pid);
+    process.environment = environment_of(pid);
+    std::error_code error;
+    const fs::path proc{"/proc/" + std::to_string(pid)};
+    process.exe = fs::read_symlink(proc / "exe", error).string();
+    process.cwd = fs::read_symlink(proc / "cwd", error).string();
+    process.alive = !process.argv.empty();
+    return process;
+}
+
+namespace {
+
+// "5f0c22d1-1234567-4711" of the run's directory: is that root, which started then, still there,
+// and has it not said that it ends?
+bool root_runs(const Facts& facts) {
+    const std::string name = fs::path{facts.run_directory}.filename().string();
+    const auto first = name.find('-');
+    const auto last = name.rfind('-');
+    if (first == std::string::npos || first == last) {
+        return false;
+    }
+    const std::int32_t pid = std::atoi(name.c_str() + last + 1);
+    const auto ticks = start_ticks_of(pid);
+    if (!ticks || std::to_string(*ticks) != name.substr(first + 1, last - first - 1)) {
+        return false;
+    }
+    const bool recorded_end = std::any_of(
+        facts.processes.begin(), facts.processes.end(),
+        [&](const Process& process) { return process.pid == pid && process.end != EndHow::none; });
+    const BuildStep* step = facts.build.step_of(pid, UINT64_MAX);
+    return !recorded_end && (step == nullptr || !step->ended());
+}
+
+}  // namespace
 
 Facts gather_facts(const std::string& run_directory) {
     Facts facts;
@@ -188,6 +241,16 @@ Facts gather_facts(const std::string& run_directory) {
             facts.unreadable.push_back(path + ": " + result.error.why);
         }
     }
+    const std::string journal = run_directory + "/" + kJournalName;
+    if (fs::exists(journal, error)) {
+        const ReadResult result = read_journal(journal);
+        if (result.recording) {
+            facts.build = build_of(*result.recording);
+        } else {
+            facts.unreadable.push_back(journal + ": " + result.error.why);
+        }
+    }
+    facts.root_runs = root_runs(facts);
     std::stable_sort(facts.processes.begin(), facts.processes.end(),
                      [](const Process& a, const Process& b) {
                          const bool a_root = a.pid == a.root_pid;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/build/steps.h"
 #include "diagnose/finding.h"
 #include "record/reader.h"
 
@@ -70,6 +71,7 @@ struct Process {
     std::vector<LoadFailure> failures;
     std::vector<PythonException> exceptions;
     std::vector<ChildDeath> deaths;
+    std::vector<FailedProgram> failed_programs;
     Losses lost;
 
     const std::vector<Module>& modules_at(
@@ -81,11 +83,16 @@ struct Facts {
     std::string run_directory;
     std::vector<Process> processes;       // the root first, then by start
     std::vector<ChildDeath> deaths;       // as `cudiag run` saw them, from run.json
+    Build build;             // the run's journal
+    bool root_runs = false;  // the root lives and has not said that it ends
     std::vector<std::string> unreadable;  // recordings that could not be read, each with why
 };
 
 // Never fails: what can't be read is listed in `unreadable`.
 Facts gather_facts(const std::string& run_directory);
 Process facts_of(const Recording& recording);
+
+// A process that may have no recording: as far as it was recorded, else as it is now, if it runs.
+Process process_of(const Facts& facts, std::int32_t pid);
 
 }  // namespace cudiag

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "diagnose/build/judge.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/process/rules.h"
 
@@ -104,6 +105,22 @@ void judge_libraries(const Process& process, Collector& out) {
     }
 }
 
+void judge_builds(const Facts& facts, Collector& out) {
+    std::vector<BuildFinding> findings = judge_build(facts);
+    std::vector<std::string> consequences;
+    for (std::size_t i = findings.size(); i > 0; --i) {
+        BuildFinding& each = findings[i - 1];
+        if (each.consequence) {
+            consequences.push_back(out.add(std::move(each.finding)));
+        } else {
+            if (i == 1) {
+                each.finding.cause_of = consequences;
+            }
+            out.add(std::move(each.finding));
+        }
+    }
+}
+
 }  // namespace
 
 std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
@@ -112,6 +129,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
     for (const Process& process : facts.processes) {
         deaths.insert(deaths.end(), process.deaths.begin(), process.deaths.end());
     }
+    judge_builds(facts, out);
     for (const Process& process : facts.processes) {
         judge_loads(process, machine, out);
         if (process.failed()) {

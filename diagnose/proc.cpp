@@ -31,4 +31,32 @@ std::optional<std::uint64_t> start_ticks_of(std::int32_t pid) {
     return std::stoull(field);
 }
 
+namespace {
+
+// Pieces ended by NUL of a file below /proc.
+std::vector<std::string> pieces_of(std::int32_t pid, const char* file_name) {
+    std::ifstream file{"/proc/" + std::to_string(pid) + "/" + file_name};
+    std::vector<std::string> pieces;
+    for (std::string piece; std::getline(file, piece, '\0');) {
+        pieces.push_back(std::move(piece));
+    }
+    return pieces;
+}
+
+}  // namespace
+
+std::vector<std::string> command_line_of(std::int32_t pid) {
+    return pieces_of(pid, "cmdline");
+}
+
+std::map<std::string, std::string> environment_of(std::int32_t pid) {
+    std::map<std::string, std::string> environment;
+    for (const std::string& variable : pieces_of(pid, "environ")) {
+        if (const auto equals = variable.find('='); equals != std::string::npos) {
+            environment[variable.substr(0, equals)] = variable.substr(equals + 1);
+        }
+    }
+    return environment;
+}
+
 }  // namespace cudiag

@@ -30,6 +30,27 @@ const char* name_of(EndHow how) {
     return "unknown";
 }
 
+Json step_json(const BuildStep& step) {
+    Json entry{{"pid", step.pid},
+               {"parent", step.parent},
+               {"tool", step.tool()},
+               {"exe", step.exe},
+               {"argv", step.argv},
+               {"cwd", step.cwd},
+               {"start_time_ns", step.start_ns},
+               {"failed", step.failed()}};
+    if (step.ended()) {
+        entry["end_time_ns"] = step.end_ns;
+        entry["peak_bytes"] = step.peak_bytes;
+        if (step.signal != 0) {
+            entry["signal"] = step.signal;
+        } else {
+            entry["status"] = step.status;
+        }
+    }
+    return entry;
+}
+
 Json process_json(const Process& process) {
     Json entry{{"pid", process.pid},
                {"ppid", process.ppid},
@@ -171,6 +192,10 @@ Json report_json(const Facts& facts, const std::vector<Finding>& findings) {
     for (const Process& process : facts.processes) {
         processes.push_back(process_json(process));
     }
+    auto steps = Json::array();
+    for (const BuildStep& step : facts.build.steps) {
+        steps.push_back(step_json(step));
+    }
     auto list = Json::array();
     for (const Finding& finding : findings) {
         list.push_back(to_json(finding));
@@ -179,7 +204,8 @@ Json report_json(const Facts& facts, const std::vector<Finding>& findings) {
             {"run",
              {{"directory", facts.run_directory},
               {"unreadable", facts.unreadable},
-              {"processes", std::move(processes)}}},
+              {"processes", std::move(processes)},
+              {"build", std::move(steps)}}},
             {"findings", std::move(list)}};
 }
 

@@ -1,0 +1,137 @@
+#include "diagnose/build/fixes.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "diagnose/build/words.h"
+#include "diagnose/loader/surroundings.h"
+#include "diagnose/packages/owner.h"
+
+namespace cudiag {
+namespace {
+
+namespace fs = std::filesystem;
+
+// "pip", "conda", "apt": what the toolkit at hand was installed by.
+std::string manager_of(const BuildCase& c) {
+    const auto toolkit = c.toolkit();
+    if (!toolkit) {
+        return {};
+    }
+    if (toolkit->home.find("/site-packages/") != std::string::npos) {
+        return "pip";
+    }
+    std::error_code error;
+    if (fs::exists(toolkit->home + "/conda-meta", error)) {
+        return "conda";
+    }
+    return toolkit->home.rfind("/usr", 0) == 0 ? "apt" : std::string{};
+}
+
+std::string dotted(std::string release) {
+    std::replace(release.begin(), release.end(), '.', '-');
+    return release;
+}
+
+// Where wheels put headers that no build looks at by itself: those of a toolkit that is not made of
+// wheels.
+std::string include_path_of_wheels(const BuildCase& c,
+                                   const std::vector<const HeaderOwner*>& owners,
+                                   const std::string& cuda_release) {
+    const std::vector<std::string> sites = c.site_packages();
+    std::string path;
+    for (const HeaderOwner* owner : owners) {
+        const HeaderWheel* wheel = header_wheel(*owner, cuda_release);
+        if (wheel == nullptr || sites.empty()) {
+            return {};
+        }
+        const std::string directory = sites.front() + "/" + wheel->include_directory;
+        if (path.find(directory) == std::string::npos) {
+            path += (path.empty() ? "" : ":") + directory;
+        }
+    }
+    return path;
+}
+
+std::string names_of(const std::vector<Provider>& providers) {
+    std::string names;
+    for (const Provider& provider : providers) {
+        names += (names.empty() ? "" : ", ") + provider.package;
+    }
+    return names;
+}
+
+}  // namespace
+
+Fix fix_by_cuda_home(const Toolkit& toolkit) {
+    return {
+        .text = fmt::format("build with the CUDA {} toolkit at {}", toolkit.release, toolkit.home),
+        .command = fmt::format("export CUDA_HOME={}", shell_quoted(toolkit.home))};
+}
+
+std::vector<Fix> fixes_by_packages(const BuildCase& c,
+                                   const std::vector<const HeaderOwner*>& owners,
+                                   const std::string& cuda_release) {
+    std::vector<Fix> fixes;
+    if (owners.empty()) {
+        return fixes;
+    }
+    const std::string own_manager = manager_of(c);
+    for (const ProviderSet& set : provider_sets(owners, cuda_release, c.torch_version())) {
+        Fix fix;
+        if (set.manager == "image") {
+            fix.text = fmt::format("or start from an image with the development files: {}",
+                                   names_of(set.providers));
+        } else {
+            fix.command = install_command(set, c.python());
+            fix.text = fmt::format("install them by {}: {}", set.manager, names_of(set.providers));
+        }
+        if (set.manager == "pip" && own_manager != "pip") {
+            const std::string include = include_path_of_wheels(c, owners, cuda_release);
+            if (include.empty()) {
+                continue;
+            }
+            fix.command += fmt::format(" && export CPATH={}", shell_quoted(include));
+            fix.text += ", and let the compilers look there (CPATH)";
+        }
+        const bool first = set.manager == own_manager;
+        fixes.insert(first ? fixes.begin() : fixes.end(), std::move(fix));
+    }
+    // Wheels for a toolkit that is none are the last resort.
+    if (own_manager != "pip") {
+        std::stable_partition(fixes.begin(), fixes.end(), [](const Fix& fix) {
+            return fix.command.find("CPATH") == std::string::npos;
+        });
+    }
+    return fixes;
+}
+
+std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_release) {
+    std::vector<Fix> fixes;
+    const std::string release = cuda_release.empty() ? "13.0" : cuda_release;
+    const bool has_wheels =
+        release.rfind("13.", 0) == 0;  // wheels of CUDA 12 and older hold no nvcc
+    fixes.push_back(
+        {.text = fmt::format("install the CUDA {} toolkit (NVIDIA's apt repository)", release),
+         .command = fmt::format("apt-get install cuda-toolkit-{}", dotted(release))});
+    if (has_wheels) {
+        fixes.push_back(
+            {.text = "or nvcc and what it needs, as wheels",
+             .command = fmt::format("{0} -m pip install 'nvidia-cuda-nvcc=={1}.*' "
+                                    "'nvidia-nvvm=={1}.*' 'nvidia-cuda-crt=={1}.*' "
+                                    "'nvidia-cuda-runtime=={1}.*' 'nvidia-cuda-cccl=={1}.*'",
+                                    c.python(), release)});
+    }
+    fixes.push_back({.text = "or by conda",
+                     .command = fmt::format("conda install -c nvidia cuda-toolkit={}", release)});
+    fixes.push_back(
+        {.text = fmt::format("or start from an image that ends in -devel, not -runtime or -base: "
+                             "nvidia/cuda:{}",
+                             release),
+         .command = ""});
+    return fixes;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,149 @@
+// build-unsupported-arch: nvcc refuses a -gencode or -arch of its command line, and says so before
+// it starts any other program.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "diagnose/build/fixes.h"
+#include "diagnose/build/rules.h"
+#include "diagnose/build/words.h"
+
+namespace cudiag {
+namespace {
+
+// "compute_70" of "arch=compute_70,code=sm_70": every architecture that the command line names.
+std::vector<std::string> architectures_in(const std::vector<std::string>& argv) {
+    std::vector<std::string> found;
+    for (const std::string& word : argv) {
+        for (const char* prefix : {"compute_", "sm_", "lto_"}) {
+            for (auto at = word.find(prefix); at != std::string::npos;
+                 at = word.find(prefix, at + 1)) {
+                const auto digits = at + std::string{prefix}.size();
+                const auto end =
+                    std::min(word.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz", digits),
+                             word.size());
+                if (end > digits) {
+                    found.push_back(std::string{prefix} + word.substr(digits, end - digits));
+                }
+            }
+        }
+    }
+    return found;
+}
+
+// Did torch make the flag from TORCH_CUDA_ARCH_LIST, or does the package's own build say so?
+std::string origin_of(const BuildCase& c, const std::string& architecture,
+                      const std::string& list) {
+    std::string script = "the build's own flags";
+    if (c.root != nullptr) {
+        if (const auto file = argument_ending(c.root->argv, {"setup.py"})) {
+            script = absolute_path(*file, c.root->cwd);
+        }
+    }
+    if (list.empty()) {
+        return script + ", or the GPUs that torch saw: TORCH_CUDA_ARCH_LIST is not set";
+    }
+    for (const std::string& piece : split(list, ';')) {
+        for (const std::string& entry : split(piece, ' ')) {
+            if (architecture_name(entry) == architecture_name(architecture)) {
+                return "TORCH_CUDA_ARCH_LIST";
+            }
+        }
+    }
+    return script + ": TORCH_CUDA_ARCH_LIST does not name it";
+}
+
+std::string list_without(const std::string& list, const ToolkitRelease& toolkit) {
+    std::string kept;
+    for (const std::string& piece : split(list, ';')) {
+        for (const std::string& entry : split(piece, ' ')) {
+            if (compiles_for(toolkit, entry).value_or(true)) {
+                kept += (kept.empty() ? "" : ";") + entry;
+            }
+        }
+    }
+    return kept;
+}
+
+}  // namespace
+
+std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
+    if (c.step.tool() != "nvcc" || c.step.signal != 0) {
+        return std::nullopt;
+    }
+    const auto toolkit = c.toolkit();
+    const ToolkitRelease* known = toolkit ? toolkit_release(toolkit->release) : nullptr;
+    if (known == nullptr) {
+        return std::nullopt;
+    }
+    std::string refused;
+    for (const std::string& architecture : architectures_in(c.step.argv)) {
+        if (compiles_for(*known, architecture) == false) {
+            refused = architecture;
+            break;
+        }
+    }
+    if (refused.empty()) {
+        return std::nullopt;
+    }
+    const std::string list = c.variable("TORCH_CUDA_ARCH_LIST");
+    const std::string origin = origin_of(c, refused, list);
+    const std::string range = known->architectures.empty()
+                                  ? ""
+                                  : fmt::format(": it knows {} to {}", known->architectures.front(),
+                                                known->architectures.back());
+    Finding finding = begin_finding(
+        c, "build-unsupported-arch",
+        fmt::format("nvcc {} does not compile for {}{}", known->release, refused, range));
+    finding.evidence["architecture"] = refused;
+    finding.evidence["nvcc"] = toolkit->nvcc;
+    finding.evidence["nvcc_release"] = known->release;
+    finding.evidence["supported"] = known->architectures;
+    finding.evidence["torch_cuda_arch_list"] = list;
+    finding.evidence["flag_from"] = origin;
+    finding.evidence["source"] = c.source();
+    if (origin == "TORCH_CUDA_ARCH_LIST") {
+        const std::string kept = list_without(list, *known);
+        if (!kept.empty()) {
+            finding.fixes.push_back(
+                {.text = "build for the others of the list only",
+                 .command = fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", kept)});
+        } else {
+            finding.fixes.push_back(
+                {.text =
+                     "name the architecture of the GPU that the program will run on: nvidia-smi "
+                     "--query-gpu=compute_cap --format=csv tells it there",
+                 .command = ""});
+        }
+    } else if (list.empty()) {
+        finding.fixes.push_back(
+            {.text = "if torch made the flags, TORCH_CUDA_ARCH_LIST replaces them: set it to the "
+                     "architecture of the GPU that the program will run on (nvidia-smi "
+                     "--query-gpu=compute_cap --format=csv tells it there)",
+             .command = ""});
+        finding.fixes.push_back({.text = "if the package's build names it, take it out there (grep "
+                                         "for gencode in its setup.py), or take a release of the "
+                                         "package that was made for this CUDA",
+                                 .command = ""});
+    } else {
+        finding.fixes.push_back(
+            {.text = "the package's own build adds the flag, so TORCH_CUDA_ARCH_LIST changes "
+                     "nothing: take a release of the package that was made for this CUDA, or take "
+                     "the flag out (grep for gencode in its setup.py)",
+             .command = ""});
+    }
+    const std::vector<Toolkit> toolkits = c.toolkits();
+    const auto older = std::find_if(toolkits.begin(), toolkits.end(), [&](const Toolkit& other) {
+        const ToolkitRelease* release = toolkit_release(other.release);
+        return release != nullptr && compiles_for(*release, refused) == true;
+    });
+    if (older != toolkits.end()) {
+        Fix fix = fix_by_cuda_home(*older);
+        fix.text += ", which knows it (torch's own CUDA must be of the same major)";
+        finding.fixes.push_back(std::move(fix));
+    }
+    finding.limits = "which GPU the program will run on is not known here";
+    return finding;
+}
+
+}  // namespace cudiag

@@ -1,0 +1,100 @@
+#include "diagnose/build/words.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace cudiag {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+    std::vector<std::string> pieces;
+    while (!text.empty()) {
+        const auto end = text.find(separator);
+        const std::string_view piece = text.substr(0, end);
+        if (!piece.empty()) {
+            pieces.emplace_back(piece);
+        }
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    }
+    return pieces;
+}
+
+std::string directory_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos) {
+        return {};
+    }
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string base_name(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string absolute_path(const std::string& path, const std::string& directory) {
+    if (path.empty()) {
+        return path;
+    }
+    const std::filesystem::path whole =
+        path.front() == '/' ? std::filesystem::path{path} : std::filesystem::path{directory} / path;
+    const std::string plain = whole.lexically_normal().string();
+    if (path.find("..") == std::string::npos) {
+        return plain;
+    }
+    // A ".." behind a link leads elsewhere than it reads.
+    std::error_code error;
+    return std::filesystem::equivalent(whole, plain, error) ? plain : whole.string();
+}
+
+std::vector<std::string> values_of(const std::vector<std::string>& argv, std::string_view option) {
+    std::vector<std::string> values;
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+        if (argv[i].rfind(option, 0) != 0) {
+            continue;
+        }
+        if (argv[i].size() > option.size()) {
+            values.push_back(argv[i].substr(option.size()));
+        } else if (i + 1 < argv.size()) {
+            values.push_back(argv[++i]);
+        }
+    }
+    return values;
+}
+
+std::optional<std::string> argument_ending(const std::vector<std::string>& argv,
+                                           const std::vector<std::string_view>& endings) {
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+        const std::string_view word = argv[i];
+        const bool fits = std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+            return word.size() >= ending.size() &&
+                   word.substr(word.size() - ending.size()) == ending;
+        });
+        if (fits && word.front() != '-') {
+            return argv[i];
+        }
+    }
+    return std::nullopt;
+}
+
+std::string command_text(const std::vector<std::string>& argv, std::size_t most) {
+    std::string text;
+    for (const std::string& word : argv) {
+        text += (text.empty() ? "" : " ") + word;
+        if (text.size() > most) {
+            return text.substr(0, most) + " …";
+        }
+    }
+    return text;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+    constexpr double kMega = 1e6;
+    constexpr double kGiga = 1e9;
+    const auto number = static_cast<double>(bytes);
+    return number >= kGiga ? fmt::format("{:.1f} GB", number / kGiga)
+                           : fmt::format("{:.0f} MB", number / kMega);
+}
+
+}  // namespace cudiag
