@@ -1,4 +1,5 @@
-"""Shells, interpreters, compilers and pipes under the shim do what they do without it, and leave no record."""
+"""Shells, interpreters, compilers and pipes under the shim do what they do without it, and leave no record; but a
+build that failed leaves its journal, for `cudiag report`."""
 from twin import *
 
 if MACHINE:
@@ -32,5 +33,5 @@ for command in COMMANDS:
     # "<CDLL None, handle 7f…>" and pids differ from run to run; a shell tells pids of what was killed.
     different = lambda text: re.sub(r"0x[0-9a-f]+|handle [0-9a-f]+|\b\d{3,}\b|LD_PRELOAD=.*\n|CUDIAG.*\n|^_=.*\n", "", text, flags=re.M)
     both = bed.twin(*command, same=different)
-    left = list(both.runs.glob("*/*"))
+    left = [file for file in both.runs.glob("*/*") if command[0] != "make" or file.name != "build.journal"]
     assert left == [], (command, left)

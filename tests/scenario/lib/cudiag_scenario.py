@@ -29,13 +29,17 @@ import shlex
 import shutil  # noqa: F401
 import signal
 import subprocess
+import sysconfig  # noqa: F401
 import sys
 import tempfile  # noqa: F401
+import time
 from pathlib import Path
 
+from builds import KERNEL, NVCC, baton, cmake_build, cuda_11_8, cuda_home, gcc_11, kernel, make_build  # noqa: F401
+from builds import need_gcc_after, ninja_build, only, python_headers, setup_build, table  # noqa: F401
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
-from machine import CannotRun, hide_toolkit, in_mount_namespace, mount_point, need_program  # noqa: F401
-from machine import without_root_privileges  # noqa: F401
+from machine import CannotRun, control_group, hide_toolkit, in_mount_namespace, joins, mount_point  # noqa: F401
+from machine import need_program, without_root_privileges  # noqa: F401
 from worlds import TORCH, TORCH_TOOLKIT, Environment, link_tree, torch_wheels, wheel  # noqa: F401
 
 BIN = Path(os.environ.get("CUDIAG_BIN", Path(__file__).resolve().parents[3] / "build" / "bin"))
@@ -78,25 +82,86 @@ class World(Environment):
                               errors="replace", timeout=LIMIT_S, cwd=options.pop("cwd", self.root), **options)
         return done.returncode, done.stdout, done.stderr
 
-    def under_shim(self, *command, env=None, runs=None, twin=True, **options):
+    def under_shim(self, *command, env=None, runs=None, twin=True, fresh=None, **options):
         """Runs the command alone and then under the shim, with a CUDIAG_DIR of its own; gives the second run.
 
-        twin=False: for commands that cannot be run twice, or whose output differs from run to run.
+        twin=False: for commands that cannot be run twice, or whose output differs from run to run. fresh: a directory that
+        the command writes into; both runs find it as it was.
         """
         self._runs += 1
         runs = runs or self.root / f"runs-{self._runs}"
+        as_it_was = fresh and shutil.copytree(fresh, self.root / f"as-it-was-{self._runs}", symlinks=True)
         alone = self.alone(*command, env=env, **options) if twin else None
         if WORLDS_ONLY:
             return Run(self, command, runs, *alone, alone) if alone else _the_end()
+        if fresh:
+            shutil.rmtree(fresh)
+            as_it_was.rename(fresh)
         shimmed = {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs)} | (env or {})
         run = Run(self, command, runs, *self.alone(*command, env=shimmed, **options), alone)
         run.is_the_twin()
         return run
 
 
+    def begin_under_shim(self, *command, env=None, **options):
+        """Starts the command under the shim, for what is said while it runs; gives it (Running)."""
+        self._runs += 1
+        return Running(self, command, self.root / f"runs-{self._runs}", env or {}, options)
+
+
 def _the_end():
     print("worlds only: the rest needs the shim")
     sys.exit(0)
+
+
+class Running:
+    """A program that runs under the shim right now; without it where the worlds alone are proved."""
+
+    def __init__(self, world, command, runs, env, options):
+        self.world, self.command, self.runs = world, command, runs
+        self._files = [runs.with_suffix(".stdout"), runs.with_suffix(".stderr")]
+        shimmed = {} if WORLDS_ONLY else {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs)}
+        with open(self._files[0], "w") as stdout, open(self._files[1], "w") as stderr:
+            self.process = subprocess.Popen([str(c) for c in command], env=world.variables(shimmed | env), stdout=stdout,
+                                            stderr=stderr, cwd=options.pop("cwd", world.root), start_new_session=True, **options)
+        atexit.register(self.kill)
+
+    def kill(self):
+        """SIGKILL for all that it started, as a job scheduler sends it."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def hangs(self, seconds):
+        """It goes on for that long."""
+        try:
+            fail(f"it ended with {self.process.wait(seconds)}\n{self.so_far()}")
+        except subprocess.TimeoutExpired:
+            return self
+
+    def shows(self, text, within_s):
+        """That text stands in what it wrote before that time is over, and it runs still."""
+        if WORLDS_ONLY:
+            print(f"hangs as told; within {within_s} s it must show: {text}")
+            _the_end()
+        end = time.monotonic() + within_s
+        while text not in self._files[0].read_text() + self._files[1].read_text():
+            if time.monotonic() > end or self.process.poll() is not None:
+                fail(f"not shown within {within_s} s while it runs: {text}\n{self.so_far()}")
+            time.sleep(0.05)
+        return self
+
+    def so_far(self):
+        """The run as it stands: what it wrote, and what cudiag reports of it."""
+        return Run(self.world, self.command, self.runs, self.process.poll(), *(f.read_text() for f in self._files), None)
+
+    def ends(self, within_s=60):
+        """Waits for its end: the run."""
+        try:
+            self.process.wait(within_s)
+        except subprocess.TimeoutExpired:
+            fail(f"still there after {within_s} s\n{self.so_far()}")
+        return self.so_far()
 
 
 class Run:
@@ -232,6 +297,24 @@ class Run:
             fail(f"cudiag spoke\n{self}")
         if self.files():
             fail(f"files were left: {self.files()}\n{self}")
+        return self
+
+
+    def says_nothing(self, status):
+        """It failed, and cudiag has nothing to say of it; what is recorded is there for `cudiag report`."""
+        if self.status != status:
+            fail(f"exit status {self.status}, not {status}\n{self}")
+        if not WORLDS_ONLY and ("cudiag:" in self.stdout + self.stderr or self.findings()):
+            fail(f"cudiag spoke: {[(f.slug, f.title) for f in self.findings()]}\n{self}")
+        return self
+
+
+    def says_nothing(self, status):
+        """It failed for a reason that is not cudiag's trade: there may be a record, and no word of it."""
+        if self.status != status:
+            fail(f"exit status {self.status}, not {status}\n{self}")
+        if not WORLDS_ONLY and (self.findings() or "cudiag" in self.stderr):
+            fail(f"cudiag spoke: {[f.title for f in self.findings()]}\n{self}")
         return self
 
 

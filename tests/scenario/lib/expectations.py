@@ -25,7 +25,8 @@ def matches(found, wanted):
 
 
 def same(text):
-    """The text without what differs between two runs of one program: addresses and process ids."""
+    """The text without what differs between two runs of one program: addresses, process ids, and how long cmake took."""
+    text = re.sub(r"(?<= done )\(\d+\.\d+s\)", "(TIME)", text)
     text = re.sub(r"\b0x[0-9a-f]{4,}\b", "ADDRESS", text)
     return re.sub(r"(?<=\bpid[ =])\d+|(?<=/proc/)\d+", "PID", text)
 
@@ -45,6 +46,24 @@ REQUIRED = {
     "loader-wrong-architecture": ["file", "problem", "what_it_is"],
     "loader-static-tls": ["library", "tls_bytes", "users_in_load_order"],
     "hidden-cause": [],
+    "build-missing-header": ["header", "included_by", "searched", "compiler", "source", "cuda_home", "cuda_release",
+                             "also_missing", "copies", "packages"],
+    "build-missing-compiler": ["program", "asked", "path", "cuda_home", "copies", "state"],
+    "build-toolkit-mismatch": ["nvcc", "nvcc_release", "torch", "torch_cuda", "consequence"],
+    "build-unsupported-host-compiler": ["nvcc", "nvcc_release", "limit", "host_compiler", "host_release", "others"],
+    "build-unsupported-arch": ["architecture", "nvcc", "nvcc_release", "supported", "torch_cuda_arch_list", "flag_from"],
+    "build-out-of-memory": ["program", "signal", "source", "limit_bytes", "limit_kind", "peak_bytes", "oom_kill_before",
+                            "oom_kill_after", "jobs_at_once", "max_jobs"],
+    "build-process-limit": ["limit", "limit_kind", "refused", "jobs_at_once", "max_jobs"],
+    "build-stale-lock": ["lock", "age_s", "build_directory", "holders"],
+    "build-link-failed": ["library", "searched", "present", "needed_by"],
+    "build-nvrtc-failed": ["nvrtc", "nvrtc_release", "include_directories", "variable", "log"],
+    "build-stale-cache": ["built_with", "loaded_by", "cache"],
+    "build-nothing-built": ["ninja", "argv", "output", "patched_file"],
+    "build-incompatible-headers": ["pair", "a", "a_release", "b", "b_release"],
+    "package-without-extension": ["package", "version", "module"],
+    "build-slow": ["seconds", "cached", "steps"],
+    "build-wrong-accelerator": ["accelerator", "why", "sources"],
 }
 
 KEYS = ["schema", "id", "slug", "severity", "confidence", "title", "time_ns", "host", "rank", "pid", "tid", "argv",

@@ -74,6 +74,31 @@ def wheel(requirement):
                      lambda to: pip("install", "--quiet", "--no-deps", "--target", to, requirement))
 
 
+def debian(*packages):
+    """These packages of Debian 12, unpacked and not installed: a directory with usr in it. The system's apt is not changed."""
+    keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    if shutil.which("apt-get") is None or not keyring.exists():
+        raise CannotRun("no apt-get with Debian's keys on this machine")
+
+    def make(to):
+        for name in ("state/lists/partial", "cache/archives/partial", "debs"):
+            (to / name).mkdir(parents=True)
+        sources = to / "sources.list"
+        sources.write_text(f"deb [signed-by={keyring}] http://deb.debian.org/debian bookworm main contrib non-free\n")
+        options = [f"-oDir::State={to}/state", f"-oDir::Cache={to}/cache", f"-oDir::Etc::SourceList={sources}",
+                   "-oDir::Etc::SourceParts=/dev/null", "-oDir::State::Status=/dev/null", "-oAPT::Sandbox::User=root"]
+        for words in (["apt-get", *options, "update"], ["apt-get", *options, "download", *packages]):
+            done = subprocess.run(words, capture_output=True, text=True, cwd=to / "debs", env=os.environ | {"LC_ALL": "C"})
+            if done.returncode != 0 or "Failed to fetch" in done.stderr:
+                raise CannotRun(f"Debian's archive gives no {' '.join(packages)}: {done.stderr.strip().splitlines()[-1]}")
+        for file in (to / "debs").glob("*.deb"):
+            subprocess.run(["dpkg-deb", "-x", file, to], check=True)
+        for name in ("state", "cache", "debs"):
+            shutil.rmtree(to / name)
+
+    return made_once(WORLDS / "debian" / packages[0], make)
+
+
 def link_tree(source, to):
     """Hard links to every file of a tree; files that are there already stay."""
     for directory, _, files in os.walk(source):
@@ -119,6 +144,16 @@ class Environment:
     def add(self, *requirements):
         for requirement in requirements:
             link_tree(wheel(requirement), self.site)
+
+    def activate(self):
+        """As `source venv/bin/activate` does it, on a PATH without an nvcc of the machine's own; gives that PATH as a list."""
+        pip = self.root / "venv/bin/pip"
+        if (self.site / "pip").exists() and not pip.exists():
+            pip.write_text(f"#!/bin/sh\nexec {self.python} -m pip \"$@\"\n")
+            pip.chmod(0o755)
+        path = [d for d in os.environ["PATH"].split(":") if not os.path.exists(os.path.join(d, "nvcc"))]
+        self.set |= {"VIRTUAL_ENV": str(self.root / "venv"), "PATH": ":".join([str(self.root / "venv/bin"), *path])}
+        return self.set["PATH"].split(":")
 
     def uninstall(self, name):
         """Takes away every file of a package that its RECORD lists."""
