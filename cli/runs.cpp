@@ -67,7 +67,7 @@ Json state_of(const Facts& facts) {
     state["deaths"] = facts.deaths.size();
     if (!facts.build.empty()) {
         state[kJournalName] = fmt::format(
-            "{}/{}/{}/{}/{}", facts.build.steps.size(), facts.build.failed_programs.size(),
+            "{}/{}/{}/{}/{}", facts.build.steps.size(), facts.build.asked_programs.size(),
             facts.build.locks.size(), facts.build.build_files.size(), facts.root_runs);
     }
     return state;

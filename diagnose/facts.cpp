@@ -160,8 +160,8 @@ Process facts_of(const Recording& recording) {
                      .pid = static_cast<std::int32_t>(entry.number(Field::pid).value_or(0)),
                      .status = static_cast<int>(entry.number(Field::status).value_or(0))});
                 break;
-            case EntryKind::failed_program:
-                process.failed_programs.push_back(failed_program_of(entry));
+            case EntryKind::asked_program:
+                process.asked_programs.push_back(asked_program_of(entry));
                 break;
             case EntryKind::exec:
             case EntryKind::given_up:

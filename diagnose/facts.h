@@ -71,7 +71,7 @@ struct Process {
     std::vector<LoadFailure> failures;
     std::vector<PythonException> exceptions;
     std::vector<ChildDeath> deaths;
-    std::vector<FailedProgram> failed_programs;
+    std::vector<AskedProgram> asked_programs;
     Losses lost;
 
     const std::vector<Module>& modules_at(
@@ -83,8 +83,8 @@ struct Facts {
     std::string run_directory;
     std::vector<Process> processes;       // the root first, then by start
     std::vector<ChildDeath> deaths;       // as `cudiag run` saw them, from run.json
-    Build build;             // the run's journal
-    bool root_runs = false;  // the root lives and has not said that it ends
+    Build build;                          // the run's journal
+    bool root_runs = false;               // the root lives and has not said that it ends
     std::vector<std::string> unreadable;  // recordings that could not be read, each with why
 };
 

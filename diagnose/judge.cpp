@@ -7,6 +7,7 @@
 #include <set>
 
 #include "diagnose/build/judge.h"
+#include "diagnose/build/rules.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/process/rules.h"
 
@@ -46,8 +47,12 @@ class Collector {
     std::vector<Finding> findings_;
 };
 
-void judge_failure(const Process& process, const LoadFailure& failure, Tie tie,
+void judge_failure(const Facts& facts, const Process& process, const LoadFailure& failure, Tie tie,
                    const Machine& machine, Collector& out) {
+    if (auto nothing = build_nothing_built(facts, process, failure)) {
+        out.add(std::move(*nothing));
+        return;
+    }
     const LoaderCase c = make_case(process, failure, machine);
     std::optional<Finding> finding = first_finding(c);
     if (!finding) {
@@ -66,7 +71,11 @@ void judge_failure(const Process& process, const LoadFailure& failure, Tie tie,
     if (hidden) {
         explained.push_back(out.add(std::move(*hidden)));
     }
-    if (shadow) {
+    if (auto cache = build_stale_cache(*finding)) {
+        finding->cause_of = explained;
+        cache->cause_of = {out.add(std::move(*finding))};
+        out.add(std::move(*cache));
+    } else if (shadow) {
         if (!shadow->fixes.empty()) {
             finding->fixes = shadow->fixes;
         }
@@ -80,12 +89,13 @@ void judge_failure(const Process& process, const LoadFailure& failure, Tie tie,
     }
 }
 
-void judge_loads(const Process& process, const Machine& machine, Collector& out) {
+void judge_loads(const Facts& facts, const Process& process, const Machine& machine,
+                 Collector& out) {
     std::set<std::string> told;  // the same text again is the same failure again
     for (const LoadFailure& failure : process.failures) {
         const Tie tie = tie_of(process, failure);
         if (tie != Tie::none && told.insert(failure.error).second) {
-            judge_failure(process, failure, tie, machine, out);
+            judge_failure(facts, process, failure, tie, machine, out);
         }
     }
 }
@@ -131,7 +141,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
     }
     judge_builds(facts, out);
     for (const Process& process : facts.processes) {
-        judge_loads(process, machine, out);
+        judge_loads(facts, process, machine, out);
         if (process.failed()) {
             judge_libraries(process, out);
         }

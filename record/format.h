@@ -86,13 +86,13 @@ enum class EntryKind : std::uint16_t {
     child_ended = 8,       // a child of this process died by a signal
     exec = 9,              // this process replaced its image
     given_up = 10,         // recording stopped, with the reason
-    // Of the journal (below), but for failed_program, which stands in recordings too.
-    step_started = 11,    // a build tool began: who, where, with what, under which limits
-    step_ended = 12,      // it ended; where it failed, what it had looked for
-    failed_program = 13,  // a program that could not be started, or ended with a status other than
-                          // 0, as its parent saw it
-    lock_held = 14,       // a file named `lock` was to be made and was there already
-    build_file = 15,      // a build.ninja was opened by a program that is no build tool
+    // Of the journal (below), but for asked_program, which stands in recordings too.
+    step_started = 11,   // a build tool began: who, where, with what, under which limits
+    step_ended = 12,     // it ended; where it failed, what it had looked for
+    asked_program = 13,  // a program that was asked for and could not be started, or ended with a
+                         // status other than 0, or builds: as its parent saw it
+    lock_held = 14,      // a file named `lock` was to be made and was there already
+    build_file = 15,     // a build.ninja was opened by a program that is no build tool
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.

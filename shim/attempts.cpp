@@ -3,19 +3,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "shim/build_tools.h"
+#include "shim/text.h"
+
 namespace cudiag {
 namespace {
 
 constexpr size_t kSlots = 32;
-
-struct Attempt {
-    int32_t pid;    // 0: free
-    int32_t error;  // errno of an exec that failed
-    int32_t status;
-    uint32_t count;  // places where it could not be started
-    bool failed;
-    char path[232];
-};
 
 Attempt attempts[kSlots];
 uint32_t next = 0;  // the oldest is overwritten
@@ -43,6 +37,22 @@ void keep_path(Attempt& attempt, const char* path) {
     attempt.path[kept] = '\0';
 }
 
+// What ninja was asked for tells whether it was to build at all.
+void keep_arguments(Attempt& attempt, char* const* arguments) {
+    if (arguments == nullptr || build_role(base_of(attempt.path)) != BuildRole::coordinator) {
+        return;
+    }
+    Text text{attempt.arguments, sizeof attempt.arguments};
+    for (size_t i = 0; arguments[i] != nullptr && !text.cut(); ++i) {
+        text.add(i == 0 ? "" : " ").add(arguments[i]);
+    }
+}
+
+bool matters(const Attempt& attempt) {
+    return attempt.pid != 0 &&
+           (attempt.failed || build_role(base_of(attempt.path)) == BuildRole::coordinator);
+}
+
 Attempt* add(const char* path, int32_t pid) {
     const uint32_t at = __atomic_fetch_add(&next, 1, __ATOMIC_ACQ_REL);
     Attempt& attempt = attempts[at % kSlots];
@@ -54,15 +64,16 @@ Attempt* add(const char* path, int32_t pid) {
 
 }  // namespace
 
-void note_attempt(const char* path, int32_t pid) {
-    Attempt* known = newest_of(pid);
-    if (known != nullptr && strcmp(base_of(known->path), base_of(path)) == 0) {
-        keep_path(*known, path);  // the next entry of PATH
-        known->failed = false;
-        known->error = 0;
-        return;
+void note_attempt(const char* path, char* const* arguments, int32_t pid) {
+    Attempt* attempt = newest_of(pid);
+    if (attempt != nullptr && strcmp(base_of(attempt->path), base_of(path)) == 0) {
+        keep_path(*attempt, path);  // the next entry of PATH
+        attempt->failed = false;
+        attempt->error = 0;
+    } else {
+        attempt = add(path, pid);
     }
-    (void)add(path, pid);
+    keep_arguments(*attempt, arguments);
 }
 
 void note_failed_attempt(const char* path, int32_t pid, int error) {
@@ -70,7 +81,7 @@ void note_failed_attempt(const char* path, int32_t pid, int error) {
     if (known == nullptr || strcmp(base_of(known->path), base_of(path)) != 0) {
         known = add(path, pid);
     }
-    ++known->count;
+    ++known->places;
     known->failed = true;
     known->error = error;
 }
@@ -89,14 +100,13 @@ const char* attempted_by(int32_t pid) {
     return known == nullptr ? "" : known->path;
 }
 
-void take_failures(void (*each)(int32_t pid, const char* path, int error, int status,
-                                uint64_t count)) {
+void take_attempts(void (*each)(const Attempt& attempt)) {
     const uint32_t end = __atomic_load_n(&next, __ATOMIC_ACQUIRE);
     for (uint32_t back = end < kSlots ? end : kSlots; back > 0; --back) {
         Attempt& attempt = attempts[(end - back) % kSlots];
-        if (attempt.pid != 0 && attempt.failed) {
-            each(attempt.pid, attempt.path, attempt.error, attempt.status, attempt.count);
-            attempt.failed = false;
+        if (matters(attempt)) {
+            each(attempt);
+            attempt.pid = 0;
         }
     }
 }

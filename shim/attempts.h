@@ -1,6 +1,7 @@
-// The programs that this process tried to start and that failed it: could not be started, or ended
-// with a status other than 0. In memory only, until somebody asks. A vfork child shares the memory,
-// so that what happened in it is known in its parent.
+// The programs that this process tried to start, as far as they matter if it fails: those that
+// could not be started, that ended with a status other than 0, or that build. In memory only, until
+// somebody asks. A vfork child shares the memory, so that what happened in it is known in its
+// parent.
 #pragma once
 
 #include <stdint.h>
@@ -9,8 +10,9 @@
 
 namespace cudiag {
 
-// exec is about to be tried by a child of this process, or by itself. Any thread; a vfork child.
-void note_attempt(const char* path, int32_t pid);
+// exec is about to be tried by a child of this process, or by itself; arguments may be nullptr. Any
+// thread; a vfork child.
+void note_attempt(const char* path, char* const* arguments, int32_t pid);
 
 // It failed. A search through PATH that the caller does itself is one attempt, of as many places.
 void note_failed_attempt(const char* path, int32_t pid, int error);
@@ -22,9 +24,17 @@ void note_failed_child(int32_t pid, int status);
 // overwritten.
 const char* attempted_by(int32_t pid);
 
-// Calls `each` with the failures noted, the oldest first, and forgets them: pid, path ("" if
-// unknown), errno or 0, status, and the number of places where it could not be started.
-void take_failures(void (*each)(int32_t pid, const char* path, int error, int status,
-                                uint64_t count));
+struct Attempt {
+    int32_t pid;      // 0: free
+    int32_t error;    // errno of an exec that failed
+    int32_t status;   // as wait(2) gives it
+    uint32_t places;  // where it could not be started
+    bool failed;
+    char path[232];      // "" if unknown
+    char arguments[88];  // of a coordinator of builds, with blanks between them; cut
+};
+
+// Calls `each` with the attempts that matter, the oldest first, and forgets them.
+void take_attempts(void (*each)(const Attempt& attempt));
 
 }  // namespace cudiag

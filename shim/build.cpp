@@ -87,21 +87,22 @@ void add_limits(Fields& fields, const Limits& limits) {
     }
 }
 
-void note_failure(int32_t pid, const char* path, int error, int status, uint64_t count) {
+void write_attempt(const Attempt& attempt) {
     const auto own = static_cast<int32_t>(syscall(SYS_getpid));
     const FieldValue values[] = {
-        FieldValue::of(Field::pid, static_cast<uint64_t>(pid)),
+        FieldValue::of(Field::pid, static_cast<uint64_t>(attempt.pid)),
         // A child that could not become the program tells it itself.
-        FieldValue::of(Field::parent, static_cast<uint64_t>(pid == own ? getppid() : own)),
-        FieldValue::of(Field::path, path),
-        FieldValue::of(Field::error, static_cast<uint64_t>(error)),
-        FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(status))),
-        FieldValue::of(Field::count, count)};
+        FieldValue::of(Field::parent, static_cast<uint64_t>(attempt.pid == own ? getppid() : own)),
+        FieldValue::of(Field::path, attempt.path),
+        FieldValue::of(Field::argument, attempt.arguments),
+        FieldValue::of(Field::error, static_cast<uint64_t>(attempt.error)),
+        FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(attempt.status))),
+        FieldValue::of(Field::count, attempt.places)};
     constexpr size_t kCount = sizeof values / sizeof values[0];
     if (session_state() == SessionState::open) {
-        (void)note(EntryKind::failed_program, values, kCount);
+        (void)note(EntryKind::asked_program, values, kCount);
     } else {
-        (void)write_journal(EntryKind::failed_program, values, kCount, false);
+        (void)write_journal(EntryKind::asked_program, values, kCount, false);
     }
 }
 
@@ -212,14 +213,14 @@ bool is_step() {
     return step;
 }
 
-void note_failed_programs(EndHow how, int status) {
+void note_asked_programs(EndHow how, int status) {
     constexpr int kCannotRun = 126;
     constexpr int kNotFound = 127;
     const KeepErrno keep;
     if (session_state() != SessionState::open && !has_journal()) {
         return;
     }
-    take_failures(note_failure);
+    take_attempts(write_attempt);
     char exe[512];
     if ((status == kNotFound || status == kCannotRun) && is_shell(own_program(exe, sizeof exe))) {
         Fields fields;
@@ -243,7 +244,7 @@ bool note_killed_child(int child, int status) {
         FieldValue::of(Field::status, static_cast<uint64_t>(static_cast<unsigned>(status)))};
     const Limits limits;
     const size_t count = 4 + limits.fields(values + 4);
-    return write_journal(EntryKind::failed_program, values, count, false);
+    return write_journal(EntryKind::asked_program, values, count, false);
 }
 
 void note_lock(const char* path) {

@@ -18,7 +18,7 @@ bool is_step();
 // Notes the programs that this process could not start, or that ended badly, in the recording or in
 // the journal of the run, if there is one. For the end of a process that failed. A shell that ends
 // with 126 or 127 is noted itself: it did not find, or could not run, what it was asked for.
-void note_failed_programs(EndHow how, int status);
+void note_asked_programs(EndHow how, int status);
 
 // Notes that a child died by a signal, with what the kernel says of memory, if the run has a
 // journal.

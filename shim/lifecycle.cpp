@@ -120,7 +120,7 @@ void finish(EndHow how, int status) {
         recorded = open_session();
     }
     if (failed) {
-        note_failed_programs(how, status);
+        note_asked_programs(how, status);
     }
     if (failed && recorded) {
         (void)note_modules();

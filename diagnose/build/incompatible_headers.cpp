@@ -4,6 +4,7 @@
 #include <gnu/libc-version.h>
 
 #include <fstream>
+#include <regex>
 
 #include "diagnose/build/host_compiler.h"
 #include "diagnose/build/rules.h"
@@ -17,19 +18,35 @@ struct Partner {
     std::string kind, release, path;
 };
 
-// __GLIBC_MINOR__ of the features.h that the compile used; the machine's own glibc where that is
-// not known. The preprocessor's step has read it, cudafe++ reads only what came of it.
-std::string release_of_glibc_headers(const BuildStep& step) {
-    for (const OpenedFile& open : step.opens) {
-        if (!open.opened || base_name(open.path) != "features.h") {
-            continue;
+// __GLIBC_MINOR__ of a features.h; "" without one.
+std::string release_of_features(const std::string& file_name) {
+    static const std::regex define{R"(^#\s*define\s+__GLIBC_MINOR__\s+([0-9]+))"};
+    std::ifstream file{file_name};
+    std::smatch match;
+    for (std::string line; std::getline(file, line);) {
+        if (std::regex_search(line, match, define)) {
+            return "2." + match[1].str();
         }
-        std::ifstream file{absolute_path(open.path, step.cwd)};
-        constexpr std::string_view kDefine = "#define\t__GLIBC_MINOR__\t";
-        for (std::string line; std::getline(file, line);) {
-            if (line.rfind(kDefine, 0) == 0) {
-                return "2." + line.substr(kDefine.size());
+    }
+    return {};
+}
+
+// glibc of the headers that the compile used: of the first features.h in its search, else that of
+// the machine.
+std::string release_of_glibc_headers(const BuildCase& c) {
+    std::vector<std::string> directories;
+    for (const BuildStep* step : {c.nvcc(), &c.step}) {
+        for (const char* option : {"-I", "-isystem"}) {
+            for (const std::string& directory : values_of(step->argv, option)) {
+                directories.push_back(absolute_path(directory, step->cwd));
             }
+        }
+    }
+    directories.emplace_back("/usr/include");
+    for (const std::string& directory : directories) {
+        if (std::string release = release_of_features(directory + "/features.h");
+            !release.empty()) {
+            return release;
         }
     }
     return gnu_get_libc_version();
@@ -41,7 +58,7 @@ std::vector<Partner> partners_of(const BuildCase& c) {
     if (!host.kind.empty()) {
         partners.push_back({host.kind, host.release, host.path});
     }
-    partners.push_back({"glibc", release_of_glibc_headers(c.step), ""});
+    partners.push_back({"glibc", release_of_glibc_headers(c), ""});
     return partners;
 }
 

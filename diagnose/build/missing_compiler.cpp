@@ -101,7 +101,7 @@ std::string not_run_by_shell(const BuildCase& c) {
 
 // What the step itself could not start: the errors of its exec calls.
 std::string not_started_by_step(const BuildCase& c) {
-    for (const FailedProgram& failed : c.facts.build.failed_programs) {
+    for (const AskedProgram& failed : c.facts.build.asked_programs) {
         if (failed.error != 0 && failed.parent == c.step.pid && !failed.path.empty()) {
             return failed.path;
         }

@@ -73,7 +73,7 @@ std::uint64_t kills_after(const BuildCase& c) {
             after = std::max(after, value_or_zero(above->at_end.oom_kills));
         }
     }
-    for (const FailedProgram& failed : c.facts.build.failed_programs) {
+    for (const AskedProgram& failed : c.facts.build.asked_programs) {
         if (failed.limits.cgroup == c.step.at_start.cgroup) {
             after = std::max(after, value_or_zero(failed.limits.oom_kills));
         }

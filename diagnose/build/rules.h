@@ -29,4 +29,14 @@ std::optional<Finding> build_missing_compiler_ahead(const Facts& facts);
 // What the final exception of a program says of a build that started no step, or none that failed.
 std::optional<Finding> build_text_finding(const Facts& facts, const Process& process);
 
+// A library that was to be built is not there, and nothing was built.
+std::optional<Finding> build_nothing_built(const Facts& facts, const Process& process,
+                                           const LoadFailure& failure);
+// The cause of a loader-abi-mismatch, where the file is of a shared cache of builds.
+std::optional<Finding> build_stale_cache(const Finding& symptom);
+
+// Notes for the report.
+std::optional<Finding> build_slow(const Facts& facts);
+std::optional<Finding> build_wrong_accelerator(const Facts& facts);
+
 }  // namespace cudiag

@@ -100,11 +100,12 @@ const BuildStep* Build::parent_of(const BuildStep& step) const {
                                                        : step_of(step.parent, step.start_ns);
 }
 
-FailedProgram failed_program_of(const EntryRead& entry) {
+AskedProgram asked_program_of(const EntryRead& entry) {
     return {.time_ns = entry.realtime_ns,
             .pid = pid_in(entry, Field::pid),
             .parent = pid_in(entry, Field::parent),
             .path = std::string{entry.text(Field::path)},
+            .arguments = std::string{entry.text(Field::argument)},
             .error = static_cast<int>(entry.number(Field::error).value_or(0)),
             .status = static_cast<int>(entry.number(Field::status).value_or(0)),
             .places = entry.number(Field::count).value_or(0),
@@ -159,15 +160,15 @@ Build build_of(const Recording& journal) {
                 }
                 break;
             }
-            case EntryKind::failed_program: {
-                FailedProgram failed = failed_program_of(entry);
+            case EntryKind::asked_program: {
+                AskedProgram failed = asked_program_of(entry);
                 BuildStep* step = running(build.steps, failed.pid);
                 if (step != nullptr && failed.error == 0 && WIFSIGNALED(failed.status)) {
                     step->signal = WTERMSIG(failed.status);
                     step->end_ns = failed.time_ns;
                     step->at_end = failed.limits;
                 }
-                build.failed_programs.push_back(std::move(failed));
+                build.asked_programs.push_back(std::move(failed));
                 break;
             }
             case EntryKind::lock_held:

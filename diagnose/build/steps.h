@@ -50,12 +50,14 @@ struct BuildStep {
     bool ended() const { return how != EndHow::none || signal != 0; }
 };
 
-// A program that could not be started, or ended with another status than 0, as its parent saw it.
-struct FailedProgram {
+// A program that a process asked for: it could not be started, ended with another status than 0, or
+// builds. As its parent saw it.
+struct AskedProgram {
     std::uint64_t time_ns = 0;
     std::int32_t pid = 0;  // of the child; of the parent itself where it tried to become it
     std::int32_t parent = 0;
     std::string path;          // "" if unknown; as it was called
+    std::string arguments;     // of ninja, make and cmake, cut
     int error = 0;             // errno, if it could not be started
     int status = 0;            // as wait(2) gives it
     std::uint64_t places = 0;  // of PATH where it could not be started
@@ -72,7 +74,7 @@ struct FileNote {
 
 struct Build {
     std::vector<BuildStep> steps;  // by start; shells that ended with 126 or 127 among them
-    std::vector<FailedProgram> failed_programs;
+    std::vector<AskedProgram> asked_programs;
     std::vector<FileNote> locks, build_files;
     Losses lost;
 
@@ -86,7 +88,7 @@ struct Build {
 Build build_of(const Recording& journal);
 
 // Of an entry of a recording or of the journal.
-FailedProgram failed_program_of(const EntryRead& entry);
+AskedProgram asked_program_of(const EntryRead& entry);
 std::vector<PythonFrame> frames_of(const EntryRead& entry);
 
 }  // namespace cudiag

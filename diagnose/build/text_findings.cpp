@@ -48,15 +48,15 @@ Finding begin(const Told& told, std::string title) {
 }
 
 // How the program met ninja: as its own attempts to start it tell.
-const FailedProgram* attempt_of(const Told& told, const std::string& program) {
+const AskedProgram* attempt_of(const Told& told, const std::string& program) {
     for (const Process& process : told.c.facts.processes) {
-        for (const FailedProgram& failed : process.failed_programs) {
+        for (const AskedProgram& failed : process.asked_programs) {
             if (base_name(failed.path) == program) {
                 return &failed;
             }
         }
     }
-    for (const FailedProgram& failed : told.c.facts.build.failed_programs) {
+    for (const AskedProgram& failed : told.c.facts.build.asked_programs) {
         if (base_name(failed.path) == program) {
             return &failed;
         }
@@ -68,7 +68,7 @@ Finding missing_compiler(const Told& told) {
     const std::string asked =
         told.value("asked").empty() ? told.value("program") : told.value("asked");
     const std::string program = base_name(asked);
-    const FailedProgram* attempt = attempt_of(told, program);
+    const AskedProgram* attempt = attempt_of(told, program);
     const bool broken = attempt != nullptr && attempt->error == 0 && attempt->status != 0;
     Finding finding = missing_program(told.c, broken ? attempt->path : asked, broken);
     if (program == "nvcc" && asked.find('/') == std::string::npos) {
@@ -231,6 +231,9 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
         }
     }
     const std::string header = told.value("header");
+    if (other.empty() && told.text.pattern->name == "nvrtc-log") {
+        return std::nullopt;  // the kernel's own mistake, as far as is known
+    }
     Finding finding = begin(
         told, !other.empty() ? fmt::format("NVRTC {} compiled with the headers of CUDA {} in {}",
                                            release, other, other_directory)

@@ -31,8 +31,9 @@ int32_t own_pid() {
 }
 
 // Runs the real function between the notes. On success it does not come back.
-template <class Function, class... Arguments>
-int replace_image(Function real, const char* file, Arguments... arguments) {
+template <class Function, class... Environment>
+int replace_image(Function real, const char* file, char* const* arguments,
+                  Environment... environment) {
     before_exec(file);
     if (real == nullptr) {
         errno = ENOSYS;
@@ -40,9 +41,9 @@ int replace_image(Function real, const char* file, Arguments... arguments) {
     }
     const bool noted = session_state() != SessionState::off && file != nullptr;
     if (noted) {
-        note_attempt(file, own_pid());
+        note_attempt(file, arguments, own_pid());
     }
-    const int result = real(file, arguments...);
+    const int result = real(file, arguments, environment...);
     if (noted) {
         const KeepErrno keep;
         note_failed_attempt(file, own_pid(), errno);

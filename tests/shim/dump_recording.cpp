@@ -38,8 +38,8 @@ std::string name_of(EntryKind kind) {
             return "step_started";
         case EntryKind::step_ended:
             return "step_ended";
-        case EntryKind::failed_program:
-            return "failed_program";
+        case EntryKind::asked_program:
+            return "asked_program";
         case EntryKind::lock_held:
             return "lock_held";
         case EntryKind::build_file:
