@@ -228,3 +228,22 @@ def gcc_11(world):
         raise CannotRun("Debian's gcc 11 does not start on this machine")
     world.set["PATH"] += f":{directory}"
     return directory
+
+
+def torch_world(world, **options):
+    """Makes a world of the wheels of TORCH and NVCC the place of a JIT build for one card, one job at a time."""
+    home = cuda_home(world, **options)
+    world.set |= {"TORCH_EXTENSIONS_DIR": str(world.root / "extensions"), "TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1"}
+    return home
+
+
+def torch_build(world, *headers):
+    """A program that has torch build a kernel at run time; gives the command and the directory of the build."""
+    fused = kernel(world, *headers)
+    script = world.write("finetune.py", f"""from torch.utils.cpp_extension import load
+load("fused", [{str(fused)!r}], is_python_module=False)
+print("built and loaded")
+""")
+    directory = world.root / "extensions"
+    directory.mkdir()
+    return [world.python, script], directory / "fused"

@@ -67,9 +67,14 @@ def toolkit_directories():
     return sorted({os.path.dirname(f) for f in files} | {os.path.dirname(os.path.realpath(f)) for f in files})
 
 
+def toolkit_homes():
+    """The toolkits that are installed on this machine."""
+    return sorted({str(d.resolve()) for parent in ("/usr/local", "/opt") for d in Path(parent).glob("cuda*") if d.is_dir()})
+
+
 def _whole_toolkits():
     """The directories to hide, so that programs, headers and libraries of every toolkit are out of sight; links may dangle."""
-    homes = sorted({str(d.resolve()) for parent in ("/usr/local", "/opt") for d in Path(parent).glob("cuda*") if d.is_dir()})
+    homes = toolkit_homes()
     inside = lambda file: any(os.path.realpath(file).startswith(f"{home}/") for home in homes)
     searched = subprocess.run(["g++", "-E", "-v", "-x", "c++", "/dev/null"], capture_output=True, text=True).stderr
     files = [f"{d}/cuda_runtime.h" for d in re.findall(r"^ (/\S+)$", searched, re.MULTILINE)]
@@ -95,6 +100,21 @@ def hide_toolkit(*mounts, compiler=False):
                        [ldconfig(), "-X", "-C", cache, ">/dev/null", "2>&1"],
                        ["mount", "--bind", cache, "/etc/ld.so.cache"],
                        ["rm", "-f", cache])
+
+
+def hide_toolkit_programs_and_headers(default_home=True):
+    """What programs need to run stays, as torch needs cuBLAS and others of it; nothing can be built with the toolkit.
+
+    default_home=False: nor is there a /usr/local/cuda, and no nvcc beside it.
+    """
+    empty, local = mount_point("empty"), mount_point("local")
+    mounts = [["mount", "--bind", empty, f"{home}/{name}"]
+              for home in toolkit_homes() for name in ("bin", "include") if os.path.isdir(f"{home}/{name}")]
+    if not default_home and os.path.lexists("/usr/local/cuda"):
+        mounts += [["mount", "--rbind", "/usr/local", local], ["mount", "-t", "tmpfs", "tmpfs", "/usr/local"]]
+        mounts += [["ln", "-s", local / n, f"/usr/local/{n}"] for n in os.listdir("/usr/local") if n not in ("cuda", "bin")]
+        mounts += [["mkdir", "/usr/local/bin"], ["ln", "-s", f"{local}/bin/[!n]*", "/usr/local/bin"]]
+    in_mount_namespace(*mounts)
 
 
 def without_root_privileges():

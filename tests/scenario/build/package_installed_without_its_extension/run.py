@@ -1,7 +1,7 @@
 """apex builds its extensions only if asked. The option did not reach setup.py, pip said "Successfully installed", the import fails."""
 from cudiag_scenario import *
 
-world = World("setuptools", pip_inside=True)
+world = World("setuptools", "nvidia-cuda-runtime-cu12==12.4.127", pip_inside=True)
 world.activate()
 apex = world.write("apex/setup.py", """import sys
 from setuptools import Extension, setup
@@ -14,7 +14,9 @@ world.write("apex/apex/__init__.py", "class FusedAdam:\n    def __init__(self, p
 installed = world.alone("pip", "install", "--no-build-isolation", "--no-deps", apex)
 assert "Successfully installed apex-0.1" in installed[1], installed
 
-run = world.under_shim(world.python, "-c", "import apex\napex.FusedAdam([])")
+# What a program has mapped that imports torch.
+cudart = world.site / "nvidia/cuda_runtime/lib/libcudart.so.12"
+run = world.under_shim(world.python, "-c", f"import ctypes, apex\nctypes.CDLL({str(cudart)!r})\napex.FusedAdam([])")
 run.fails_with("ModuleNotFoundError: No module named 'amp_C'", status=1)
 
 finding = run.said("package-without-extension", package="apex", version="0.1", module="amp_C")
