@@ -115,6 +115,9 @@ std::vector<Finding> check_build_file(const InPlaceOptions& options) {
 
 // Beside a program that goes on.
 int tell_now(const InPlaceOptions& options, std::vector<Finding> findings) {
+    if (findings.empty()) {
+        return kNothingFound;  // a run that ends well leaves no file, so none is made for nothing
+    }
     findings = claim_for_printing(options.run, findings);
     if (!findings.empty()) {
         const std::string text = "\n" + render_findings(findings, style_for(2), options.run);

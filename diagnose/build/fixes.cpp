@@ -108,21 +108,44 @@ std::vector<Fix> fixes_by_packages(const BuildCase& c,
     return fixes;
 }
 
+namespace {
+
+// A whole toolkit of wheels, for the environment at hand. The wheels hold no link libcudart.so, and
+// their lib is no lib64, where builds look (both seen with 13.0.88): without the links every build
+// ends at its last step.
+Fix fix_by_wheels(const BuildCase& c, const std::string& release) {
+    const std::string major = release.substr(0, release.find('.'));
+    const std::string home = c.site_packages().front() + "/nvidia/cu" + major;
+    return {.text =
+                "install nvcc and what it needs as wheels beside torch, with the links that "
+                "builds look for",
+            .command = fmt::format(
+                "{0} -m pip install 'nvidia-cuda-nvcc=={1}.*' 'nvidia-nvvm=={1}.*' "
+                "'nvidia-cuda-crt=={1}.*' 'nvidia-cuda-runtime=={1}.*' 'nvidia-cuda-cccl=={1}.*' "
+                "&& ln -sfn lib {2}/lib64 && ln -sf libcudart.so.{3} {2}/lib/libcudart.so "
+                "&& export CUDA_HOME={2}",
+                c.python(), release, shell_quoted(home), major)};
+}
+
+}  // namespace
+
 std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_release) {
     std::vector<Fix> fixes;
     const std::string release = cuda_release.empty() ? "13.0" : cuda_release;
+    const std::vector<std::string> sites = c.site_packages();
+    std::error_code error;
+    // Wheels of CUDA 12 and older hold no nvcc. Where torch came as wheels, so can the toolkit.
     const bool has_wheels =
-        release.rfind("13.", 0) == 0;  // wheels of CUDA 12 and older hold no nvcc
+        release.rfind("13.", 0) == 0 && !sites.empty() && fs::is_directory(sites.front(), error);
+    const bool torch_of_wheels = has_wheels && fs::is_directory(sites.front() + "/nvidia", error);
+    if (torch_of_wheels) {
+        fixes.push_back(fix_by_wheels(c, release));
+    }
     fixes.push_back(
         {.text = fmt::format("install the CUDA {} toolkit (NVIDIA's apt repository)", release),
          .command = fmt::format("apt-get install cuda-toolkit-{}", dotted(release))});
-    if (has_wheels) {
-        fixes.push_back(
-            {.text = "or nvcc and what it needs, as wheels",
-             .command = fmt::format("{0} -m pip install 'nvidia-cuda-nvcc=={1}.*' "
-                                    "'nvidia-nvvm=={1}.*' 'nvidia-cuda-crt=={1}.*' "
-                                    "'nvidia-cuda-runtime=={1}.*' 'nvidia-cuda-cccl=={1}.*'",
-                                    c.python(), release)});
+    if (has_wheels && !torch_of_wheels) {
+        fixes.push_back(fix_by_wheels(c, release));
     }
     fixes.push_back({.text = "or by conda",
                      .command = fmt::format("conda install -c nvidia cuda-toolkit={}", release)});

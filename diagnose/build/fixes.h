@@ -22,4 +22,10 @@ Fix fix_by_cuda_home(const Toolkit& toolkit);
 // Installs a whole compiler of this CUDA release where there is none.
 std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_release);
 
+// Sets TORCH_CUDA_ARCH_LIST to those of the GPUs at hand; compute_cap is a field of nvidia-smi
+// since driver 510 ("9.0", one line for each GPU).
+inline constexpr const char* kArchitecturesOfTheseGpus =
+    "export TORCH_CUDA_ARCH_LIST=\"$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | "
+    "sort -u | paste -sd ';')\"";
+
 }  // namespace cudiag

@@ -242,14 +242,37 @@ Finding missing_program(const BuildCase& c, const std::string& asked, bool broke
 
 namespace {
 
-// "nvcc = /usr/local/cuda/bin/nvcc" of a build.ninja, and whether a rule of it is used.
+// The program that "ccache /usr/local/cuda/bin/nvcc" is about: torch puts ccache or sccache before
+// its compilers where one is installed, and PYTORCH_NVCC may hold any command.
+std::string compiler_of(const std::string& command) {
+    static const std::set<std::string> wrappers{"ccache", "sccache", "distcc", "icecc", "env"};
+    for (const std::string& word : shell_words(command)) {
+        if (wrappers.count(base_name(word)) == 0 && word.find('=') == std::string::npos) {
+            return word;
+        }
+    }
+    return {};
+}
+
+// A value of a build.ninja as ninja hands it to the shell ("Lexical syntax" of its manual).
+std::string ninja_value(const std::string& text) {
+    std::string value;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const bool escaped = text[i] == '$' && i + 1 < text.size() &&
+                             (text[i + 1] == '$' || text[i + 1] == ' ' || text[i + 1] == ':');
+        value += escaped ? text[++i] : text[i];
+    }
+    return value;
+}
+
+// What "nvcc = …" of a build.ninja names, if a rule of it is used; "" if none is.
 std::string nvcc_of_build_file(const std::string& path) {
     std::ifstream file{path};
     std::string nvcc;
     bool used = false;
     for (std::string line; std::getline(file, line);) {
         if (line.rfind("nvcc = ", 0) == 0) {
-            nvcc = line.substr(std::string{"nvcc = "}.size());
+            nvcc = compiler_of(ninja_value(line.substr(std::string{"nvcc = "}.size())));
         }
         used = used ||
                (line.rfind("build ", 0) == 0 && line.find(": cuda_compile") != std::string::npos);
@@ -275,7 +298,7 @@ std::optional<Finding> build_missing_compiler(const BuildCase& c) {
 std::optional<Finding> build_missing_compiler_ahead(const Facts& facts) {
     for (const FileNote& note : facts.build.build_files) {
         const std::string nvcc = nvcc_of_build_file(note.path);
-        if (nvcc.find('/') == std::string::npos || can_run(nvcc)) {
+        if (nvcc.empty() || nvcc.front() != '/' || can_run(nvcc)) {
             continue;
         }
         BuildStep step;  // the step that is going to fail

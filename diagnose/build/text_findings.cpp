@@ -159,13 +159,14 @@ Finding unsupported_arch(const Told& told) {
         known == nullptr ? std::vector<std::string>{} : known->architectures;
     finding.evidence["torch_cuda_arch_list"] = list;
     finding.evidence["flag_from"] = architecture.empty() ? "nothing" : "TORCH_CUDA_ARCH_LIST";
+    finding.fixes.push_back({.text = "name the architecture of the GPU that the program will run "
+                                     "on, as the driver names it there",
+                             .command = kArchitecturesOfTheseGpus});
     finding.fixes.push_back(
-        {.text =
-             "name the architecture of the GPU that the program will run on, as torch writes it "
-             "(9.0 for H100 and H200, 8.0 for A100, 8.9 for L4 and RTX 40; nvidia-smi "
-             "--query-gpu=compute_cap --format=csv,noheader tells it there)",
+        {.text = "where no GPU is at hand, write it (9.0 for H100 and H200, 8.0 for A100, 8.9 for "
+                 "L4 and RTX 40); several are separated by ';'",
          .command = "export TORCH_CUDA_ARCH_LIST=9.0"});
-    finding.limits = "which GPU the program will run on is not known here: the value is an example";
+    finding.limits = "which GPU the program will run on is not known here: 9.0 is an example";
     return finding;
 }
 

@@ -111,16 +111,17 @@ std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
         } else {
             finding.fixes.push_back(
                 {.text =
-                     "name the architecture of the GPU that the program will run on: nvidia-smi "
-                     "--query-gpu=compute_cap --format=csv tells it there",
-                 .command = ""});
+                     fmt::format("build for the GPU that the program will run on, as the driver "
+                                 "names it there (nvcc {} compiles for {} and newer)",
+                                 known->release, known->architectures.front()),
+                 .command = kArchitecturesOfTheseGpus});
         }
     } else if (list.empty()) {
         finding.fixes.push_back(
             {.text = "if torch made the flags, TORCH_CUDA_ARCH_LIST replaces them: set it to the "
-                     "architecture of the GPU that the program will run on (nvidia-smi "
-                     "--query-gpu=compute_cap --format=csv tells it there)",
-             .command = ""});
+                     "architecture of the GPU that the program will run on, as the driver names it "
+                     "there",
+             .command = kArchitecturesOfTheseGpus});
         finding.fixes.push_back({.text = "if the package's build names it, take it out there (grep "
                                          "for gencode in its setup.py), or take a release of the "
                                          "package that was made for this CUDA",

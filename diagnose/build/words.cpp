@@ -20,6 +20,38 @@ std::vector<std::string> split(std::string_view text, char separator) {
     return pieces;
 }
 
+std::vector<std::string> shell_words(std::string_view text) {
+    std::vector<std::string> words;
+    std::string word;
+    bool in_word = false;
+    char quote = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        const bool next_is_escaped =
+            c == '\\' && quote != '\'' && i + 1 < text.size() &&
+            (quote == 0 || text[i + 1] == '"' || text[i + 1] == '\\' || text[i + 1] == '$');
+        if (next_is_escaped) {
+            word += text[++i];
+            in_word = true;
+        } else if (quote != 0 ? c == quote : (c == '"' || c == '\'')) {
+            quote = quote != 0 ? 0 : c;
+            in_word = true;
+        } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
+            if (in_word) {
+                words.push_back(std::exchange(word, {}));
+            }
+            in_word = false;
+        } else {
+            word += c;
+            in_word = true;
+        }
+    }
+    if (in_word) {
+        words.push_back(std::move(word));
+    }
+    return words;
+}
+
 std::string directory_of(const std::string& path) {
     const auto slash = path.rfind('/');
     if (slash == std::string::npos) {

@@ -12,6 +12,10 @@ namespace cudiag {
 // Pieces between separators, empty ones left out.
 std::vector<std::string> split(std::string_view text, char separator);
 
+// The words of a command line as sh(1) takes them: quotes and backslashes are resolved, nothing is
+// expanded. An open quote reaches to the end.
+std::vector<std::string> shell_words(std::string_view text);
+
 // "/a/b/c" -> "/a/b"; "c" -> "".
 std::string directory_of(const std::string& path);
 

@@ -233,7 +233,8 @@ def gcc_11(world):
 def torch_world(world, **options):
     """Makes a world of the wheels of TORCH and NVCC the place of a JIT build for one card, one job at a time."""
     home = cuda_home(world, **options)
-    world.set |= {"TORCH_EXTENSIONS_DIR": str(world.root / "extensions"), "TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1"}
+    world.set |= {"TORCH_EXTENSIONS_DIR": str(world.root / "extensions"), "TORCH_CUDA_ARCH_LIST": "9.0", "MAX_JOBS": "1",
+                  "TORCH_NO_COMPILER_WRAPPER": "1"}     # no ccache, wherever the story runs
     return home
 
 

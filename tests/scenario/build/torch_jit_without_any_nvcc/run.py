@@ -15,5 +15,4 @@ finding.proposes(r"pip install .*nvidia-cuda-nvcc==13\.0", first=True)
 finding.does_not_propose(r"^export CUDA_HOME=/usr/local/cuda$", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-toolkit")
 
 finding.apply("pip install")
-world.set["CUDA_HOME"] = str(world.site / "nvidia/cu13")
 world.under_shim(*train, fresh=build.parent).is_silent()
