@@ -31,6 +31,9 @@ TORCH_TOOLKIT = ["nvidia-cublas==13.1.*", "nvidia-cusparse==12.6.*", "nvidia-cuf
                  "nvidia-cusolver==12.0.*", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc==13.0.*",
                  "nvidia-cuda-cupti==13.0.*", "nvidia-nvjitlink==13.0.*"]
 
+DEEPSPEED = ["deepspeed==0.19.8", "einops", "hjson", "msgpack", "packaging", "psutil", "py-cpuinfo", "pydantic", "pydantic-core",
+             "annotated-types", "typing-inspection", "tqdm"]
+
 
 def torch_wheels():
     """The wheels of a working torch 2.13.0 for CUDA 13.0 on this machine."""
