@@ -27,6 +27,7 @@ def matches(found, wanted):
 def same(text):
     """The text without what differs between two runs of one program: addresses, process ids, times in logs."""
     text = re.sub(r"^([IWE])\d{4} [\d:.]+ \d+ (?=\S+:\d+\])", r"\1 ", text, flags=re.MULTILINE)
+    text = re.sub(r"^\[\d{4}-\d\d-\d\d [\d:,]+\]", "[TIME]", text, flags=re.MULTILINE)
     text = re.sub(r"(?<= done )\(\d+\.\d+s\)", "(TIME)", text)
     text = re.sub(r"\b0x[0-9a-f]{4,}\b", "ADDRESS", text)
     return re.sub(r"(?<=\bpid[ =])\d+|(?<=/proc/)\d+", "PID", text)
