@@ -68,12 +68,15 @@ bool root_failed(const Facts& facts, int pid) {
 }
 
 // Told in place: what failed, breakage that the root program lives with, and that of a child that
-// ended well in a run that did not (a worker hands its error to its parent and exits). The rest
+// ended well in a run that did not (a worker hands its error to its parent and exits); and that a
+// failed run had built something else than it thought. The rest
 // waits for `cudiag report`.
 bool worth_printing(const Finding& finding, int pid, bool failed) {
     return finding.severity == Severity::error ||
            (finding.severity == Severity::warning && finding.slug.rfind("loader-", 0) == 0 &&
-            (failed || finding.pid == pid));
+            (failed || finding.pid == pid)) ||
+           (finding.severity == Severity::warning && finding.slug.rfind("build-", 0) == 0 &&
+            failed);
 }
 
 // How long a lock is watched that somebody holds: its owner may die while others wait.

@@ -138,9 +138,10 @@ enum class Field : std::uint16_t {
     memory_peak = 87,   // of the cgroup, all its processes together
     oom_kills = 88,     // of the cgroup, ever
     cgroup_version = 89,
-    process_limit = 90,      // pids.max, or RLIMIT_NPROC where it is lower
-    processes_refused = 91,  // pids.events max: forks refused, ever
-    count = 92,              // of the same thing
+    process_limit = 90,       // pids.max, the lowest of the cgroup and those above it
+    processes_refused = 91,   // pids.events max: forks refused, ever
+    count = 92,               // of the same thing
+    user_process_limit = 93,  // RLIMIT_NPROC
 };
 
 // An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last

@@ -34,6 +34,9 @@ struct Attempt {
     char arguments[88];  // of a coordinator of builds, with blanks between them; cut
 };
 
+// Stands for the process id of a child that never came to be.
+constexpr int32_t kNoChild = -1;
+
 // Calls `each` with the attempts that matter, the oldest first, and forgets them.
 void take_attempts(void (*each)(const Attempt& attempt));
 

@@ -59,12 +59,18 @@ void add_program(Fields& fields) {
         FieldValue::of(Field::path, exe, exe_length > 0 ? static_cast<size_t>(exe_length) : 0));
     fields.add(FieldValue::of(Field::working_directory, cwd,
                               cwd_length > 0 ? static_cast<size_t>(cwd_length) : 0));
-    // Room is kept for limits and variables; the command knows a list that was cut by its count.
-    constexpr size_t kMostArguments = 220;
+    // Room is kept for limits and variables. Of a long list the middle is left out: a link has its
+    // objects there, and the libraries at the end. The command knows by the count.
+    constexpr uint64_t kFirst = 90;
+    constexpr uint64_t kLast = 130;
     uint64_t all = 0;
-    for (long at = 0; at < length; ++all) {
+    for (long at = 0; at < length; ++at) {
+        all += arguments[at] == '\0' ? 1 : 0;
+    }
+    long at = 0;
+    for (uint64_t i = 0; i < all; ++i) {
         const size_t size = strnlen(arguments + at, static_cast<size_t>(length - at));
-        if (all < kMostArguments) {
+        if (i < kFirst || i + kLast >= all) {
             fields.add(FieldValue::of(Field::argument, arguments + at, size));
         }
         at += static_cast<long>(size) + 1;

@@ -119,6 +119,11 @@ void finish(EndHow how, int status) {
         (has_cuda_library() || (!journal_was_written() && is_root() && has_journal()))) {
         recorded = open_session();
     }
+    // Asked to print all, the command must know that the run ended well.
+    if (!failed && !recorded && printing() == Printing::all && !in_vfork_child() && is_root() &&
+        has_journal()) {
+        recorded = open_session();
+    }
     if (failed) {
         note_asked_programs(how, status);
     }

@@ -92,6 +92,9 @@ Limits::Limits() {
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
         mapped_limit_ = limit.rlim_cur;
     }
+    if (getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        user_process_limit_ = limit.rlim_cur;
+    }
     char groups[4096];
     if (read_file("/proc/self/cgroup", groups, sizeof groups) > 0) {
         char* unified = nullptr;
@@ -118,9 +121,6 @@ Limits::Limits() {
             read_memory(2, "/sys/fs/cgroup", unified);
             read_processes("/sys/fs/cgroup", unified);
         }
-    }
-    if (getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        lower(&process_limit_, limit.rlim_cur);
     }
 }
 
@@ -180,6 +180,7 @@ size_t Limits::fields(FieldValue* to) const {
     add(Field::memory_peak, memory_peak_, memory_peak_ != 0);
     add(Field::oom_kills, oom_kills_, knows_kills_);
     add(Field::process_limit, process_limit_, process_limit_ != 0);
+    add(Field::user_process_limit, user_process_limit_, user_process_limit_ != 0);
     add(Field::processes_refused, refused_, refused_ != 0);
     add(Field::mapped_limit, mapped_limit_, mapped_limit_ != 0);
     return count;

@@ -8,7 +8,7 @@
 
 namespace cudiag {
 
-inline constexpr size_t kLimitFields = 8;
+inline constexpr size_t kLimitFields = 9;
 
 // As fields of an entry; text points into this object. Reads /proc/self/cgroup and some files below
 // /sys/fs/cgroup, where they are (Linux, Documentation/admin-guide/cgroup-v1/memory.rst and
@@ -27,7 +27,7 @@ class Limits {
     char cgroup_[512] = "";
     int version_ = 0;
     uint64_t memory_limit_ = 0, memory_peak_ = 0, oom_kills_ = 0, process_limit_ = 0, refused_ = 0,
-             mapped_limit_ = 0;
+             mapped_limit_ = 0, user_process_limit_ = 0;
     bool knows_kills_ = false;
 };
 

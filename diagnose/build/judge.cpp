@@ -11,12 +11,12 @@ using BuildRule = std::optional<Finding> (*)(const BuildCase&);
 
 // The first that speaks is the finding of a failed step: limits before names, since a compiler that
 // was killed, or could not start another, looks for nothing any more; releases before headers,
-// since a compile that is refused goes on to fail of others.
-constexpr BuildRule kBuildRules[] = {build_out_of_memory,       build_process_limit,
-                                     build_missing_compiler,    build_unsupported_host_compiler,
-                                     build_unsupported_arch,    build_toolkit_mismatch,
-                                     build_missing_header,      build_link_failed,
-                                     build_incompatible_headers};
+// since a compile that is refused goes on to fail of others; last what is told from a number alone.
+constexpr BuildRule kBuildRules[] = {build_out_of_memory,        build_process_limit,
+                                     build_missing_compiler,     build_unsupported_host_compiler,
+                                     build_unsupported_arch,     build_toolkit_mismatch,
+                                     build_missing_header,       build_link_failed,
+                                     build_incompatible_headers, build_out_of_address_space};
 
 std::optional<Finding> first_finding(const BuildCase& c) {
     for (const BuildRule rule : kBuildRules) {

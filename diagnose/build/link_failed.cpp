@@ -73,7 +73,8 @@ std::vector<std::string> library_directories(const BuildCase& c,
     std::vector<std::string> directories = searched;
     const auto add_toolkit = [&](const std::string& home) {
         for (const char* below :
-             {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/lib64/stubs", "/lib/stubs"}) {
+             {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib",
+              "/targets/aarch64-linux/lib", "/lib64/stubs", "/lib/stubs"}) {
             directories.push_back(home + below);
         }
     };

@@ -37,9 +37,19 @@ std::string found_in(const std::string& program, const std::vector<std::string>&
 // The programs that a shell's command line calls, as far as words tell: the first word of each
 // simple command, less assignments and what a shell does itself. Quotes keep words together.
 std::vector<std::string> called_programs(const std::string& command) {
+    // Reserved words and built-in utilities (POSIX.1-2017, XCU 2.4, 2.14 and 1.6; bash(1)).
     static const std::set<std::string> own{
-        "cd",   "export", "set",   "exec", ":",    "test", "[",    "echo", "if",    "fi", "then",
-        "else", "true",   "false", "exit", "eval", "do",   "done", "for",  "while", "."};
+        "!",      "{",        "}",      ".",     ":",       "[",        "[[",       "alias",
+        "bg",     "break",    "case",   "cd",    "command", "continue", "declare",  "do",
+        "done",   "echo",     "elif",   "else",  "esac",    "eval",     "exec",     "exit",
+        "export", "false",    "fc",     "fg",    "fi",      "for",      "function", "getopts",
+        "hash",   "if",       "jobs",   "kill",  "let",     "local",    "printf",   "pwd",
+        "read",   "readonly", "return", "set",   "shift",   "shopt",    "source",   "test",
+        "then",   "time",     "times",  "trap",  "true",    "type",     "typeset",  "ulimit",
+        "umask",  "unalias",  "unset",  "until", "wait",    "while"};
+    // After these comes another command.
+    static const std::set<std::string> openers{"!",    "{",  "command", "do",   "elif",  "else",
+                                               "exec", "if", "then",    "time", "until", "while"};
     std::vector<std::string> programs;
     bool first = true;
     std::string word;
@@ -52,10 +62,11 @@ std::vector<std::string> called_programs(const std::string& command) {
         const bool assignment =
             equals != std::string::npos && equals > 0 && word.find('/') > equals;
         if (first && !assignment) {
-            if (own.count(word) == 0) {
+            // What a variable holds is not known.
+            if (own.count(word) == 0 && word.find('$') == std::string::npos) {
                 programs.push_back(word);
             }
-            first = word == "exec" || word == "then" || word == "do" || word == "else";
+            first = openers.count(word) != 0;
         }
         word.clear();
     };
@@ -99,14 +110,23 @@ std::string not_run_by_shell(const BuildCase& c) {
     return {};
 }
 
-// What the step itself could not start: the errors of its exec calls.
-std::string not_started_by_step(const BuildCase& c) {
+// What the step itself could not start: exec found no such file, or one that is not to be run.
+const AskedProgram* not_started_by_step(const BuildCase& c) {
     for (const AskedProgram& failed : c.facts.build.asked_programs) {
-        if (failed.error != 0 && failed.parent == c.step.pid && !failed.path.empty()) {
-            return failed.path;
+        if (failed.parent == c.step.pid && !failed.path.empty() &&
+            (failed.error == ENOENT || failed.error == ENOTDIR || failed.error == EACCES ||
+             failed.error == ENOEXEC)) {
+            return &failed;
         }
     }
-    return {};
+    return nullptr;
+}
+
+// Is the file there all the same: not executable, or a script whose interpreter is not?
+bool is_there(const BuildCase& c, const std::string& asked) {
+    std::error_code error;
+    return asked.find('/') != std::string::npos &&
+           fs::is_regular_file(absolute_path(asked, c.step.cwd), error);
 }
 
 // Names under which the same kind of compiler may be installed.
@@ -285,14 +305,17 @@ std::string nvcc_of_build_file(const std::string& path) {
 std::optional<Finding> build_missing_compiler(const BuildCase& c) {
     constexpr int kCannotRun = 126;
     constexpr int kNotFound = 127;
-    std::string asked = not_started_by_step(c);
-    if (asked.empty() && (c.step.status == kNotFound || c.step.status == kCannotRun)) {
-        asked = not_run_by_shell(c);
+    if (const AskedProgram* failed = not_started_by_step(c)) {
+        return missing_program(c, failed->path, is_there(c, failed->path));
     }
+    if (c.step.status != kNotFound && c.step.status != kCannotRun) {
+        return std::nullopt;
+    }
+    const std::string asked = not_run_by_shell(c);
     if (asked.empty()) {
         return std::nullopt;
     }
-    return missing_program(c, asked, c.step.status == kCannotRun);
+    return missing_program(c, asked, c.step.status == kCannotRun || is_there(c, asked));
 }
 
 std::optional<Finding> build_missing_compiler_ahead(const Facts& facts) {

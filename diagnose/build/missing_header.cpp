@@ -352,7 +352,7 @@ std::optional<Finding> build_missing_header(const BuildCase& c) {
     finding.fixes = fixes_for(c, headers, owners, release);
     evidence["packages"] = Json::array();
     for (const HeaderOwner* each : owners) {
-        for (const Provider& provider : header_providers(*each, release)) {
+        for (const Provider& provider : header_providers(*each, release, c.torch_version())) {
             evidence["packages"].push_back(provider.package + provider.spec);
         }
     }

@@ -68,10 +68,22 @@ std::optional<Finding> build_slow(const Facts& facts) {
         }
     }
     finding.evidence["steps"] = std::move(steps);
+    const bool deepspeed =
+        std::any_of(build.steps.begin(), build.steps.end(), [](const BuildStep& step) {
+            return std::any_of(step.argv.begin(), step.argv.end(), [](const std::string& word) {
+                return word.find("/deepspeed/ops/csrc/") != std::string::npos;
+            });
+        });
     finding.fixes.push_back(
-        {.text = "build it once, when it is installed, not when it is first used; DeepSpeed's "
-                 "FusedAdam",
-         .command = "DS_BUILD_FUSED_ADAM=1 pip install deepspeed --no-build-isolation"});
+        {.text = deepspeed
+                     ? "build its ops once, when DeepSpeed is installed, not when they are first "
+                       "used"
+                     : "keep what was built (TORCH_EXTENSIONS_DIR on a disk that outlives the "
+                       "container), or build it when the image is made",
+         .command =
+             deepspeed ? "DS_BUILD_FUSED_ADAM=1 python3 -m pip install --force-reinstall --no-deps "
+                         "--no-build-isolation --no-cache-dir deepspeed"
+                       : ""});
     finding.limits = "whether the next run finds the result in a cache is not known";
     return finding;
 }

@@ -1,5 +1,6 @@
-// build-out-of-memory: a compiler was killed by the kernel for memory, or hit RLIMIT_AS. The text
-// is "Killed" at best; what tells is the signal, the cgroup's count of kills, and the limit.
+// build-out-of-memory, in two rules: a compiler was killed by the kernel for memory, or it came to
+// the end of its address space (RLIMIT_AS). The text is "Killed" at best; what tells is the signal,
+// the cgroup's count of kills, and the limit.
 #include <fmt/core.h>
 #include <sys/wait.h>
 
@@ -14,31 +15,41 @@ namespace {
 
 // Peak memory of one compiler of a PyTorch extension, measured on DeepSpeed's fused_adam
 // (CUDA 13.0, gcc 12; docs/howto/a-build-fails.md): for a step that was killed, whose own peak
-// nobody knows.
+// nobody knows. Of a source that includes torch's headers; others need less.
 struct KnownPeak {
     const char* tool;
     std::uint64_t bytes;
 };
 
-constexpr KnownPeak kPeaks[] = {{"cc1plus", 2'000'000'000},
-                                {"cicc", 1'330'000'000},
-                                {"cudafe++", 1'210'000'000},
-                                {"ptxas", 500'000'000}};
+constexpr KnownPeak kPeaks[] = {
+    {"cc1plus", 2'000'000'000}, {"cicc", 1'330'000'000}, {"cudafe++", 1'210'000'000}};
 
-// The largest peak of this tool that this build has seen, or a known figure.
-std::uint64_t need_of(const Build& build, const BuildStep& step) {
-    std::uint64_t need = 0;
-    for (const BuildStep& other : build.steps) {
-        if (other.tool() == step.tool() && !other.failed()) {
+bool includes_torch(const BuildCase& c) {
+    constexpr std::string_view kInclude = "/torch/include";
+    const auto names_it = [&](const BuildStep& step) {
+        return std::any_of(step.argv.begin(), step.argv.end(), [&](const std::string& word) {
+            return word.size() >= kInclude.size() &&
+                   word.compare(word.size() - kInclude.size(), kInclude.size(), kInclude) == 0;
+        });
+    };
+    return names_it(c.step) || std::any_of(c.above.begin(), c.above.end(),
+                                           [&](const BuildStep* step) { return names_it(*step); });
+}
+
+// The largest peak of this tool that this build has seen, or a known figure; 0 if there is none.
+std::uint64_t need_of(const BuildCase& c) {
+    std::uint64_t need = c.step.peak_bytes;
+    for (const BuildStep& other : c.facts.build.steps) {
+        if (other.tool() == c.step.tool() && !other.failed()) {
             need = std::max(need, other.peak_bytes);
         }
     }
     for (const KnownPeak& known : kPeaks) {
-        if (step.tool() == known.tool) {
+        if (c.step.tool() == known.tool && includes_torch(c)) {
             need = std::max(need, known.bytes);
         }
     }
-    return std::max(need, step.peak_bytes);
+    return need;
 }
 
 // ninja and make run that many commands at once: the compilers of the same kind that ran then.
@@ -54,12 +65,6 @@ std::size_t jobs_of(const BuildCase& c) {
 std::uint64_t value_or_zero(const std::optional<std::uint64_t>& number) {
     return number.value_or(0);
 }
-
-struct Verdict {
-    bool killed = false;     // SIGKILL
-    bool by_kernel = false;  // the cgroup counted a kill meanwhile
-    bool no_address_space = false;
-};
 
 // The count of kills before the first step of the same cgroup and after this one.
 std::uint64_t kills_before(const BuildCase& c) {
@@ -81,93 +86,120 @@ std::uint64_t kills_after(const BuildCase& c) {
     return after;
 }
 
-Verdict verdict_on(const BuildCase& c) {
-    Verdict verdict;
-    verdict.killed = c.step.signal == SIGKILL;
-    verdict.by_kernel = kills_after(c) > kills_before(c);
-    const std::uint64_t limit = value_or_zero(c.step.at_start.mapped_limit);
-    constexpr std::uint64_t kNear = 70;  // per cent: what did not fit is not counted
-    verdict.no_address_space = !verdict.killed && limit != 0 && c.step.status != 0 &&
-                               c.step.mapped_bytes >= limit / 100 * kNear;
-    return verdict;
+// Fills in what both rules say alike.
+struct Memory {
+    std::uint64_t limit = 0;
+    std::string limit_kind;
+    std::uint64_t peak = 0;
+    std::uint64_t need = 0;  // 0: not known
+    std::size_t jobs = 1;
+    std::uint64_t max_jobs = 1;
+};
+
+Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
+    memory.need = need_of(c);
+    memory.jobs = jobs_of(c);
+    const std::uint64_t fewer = memory.jobs > 1 ? memory.jobs - 1 : 1;
+    // Where a need or a limit is not known, half of what did not fit.
+    const std::uint64_t fits =
+        memory.limit == 0 || memory.need == 0 ? memory.jobs / 2 : memory.limit / memory.need;
+    memory.max_jobs = std::max<std::uint64_t>(1, std::min(fits, fewer));
+    const std::string source = c.source();
+    if (!source.empty()) {
+        title += " while it compiled " + base_name(source);
+    }
+    Finding finding = begin_finding(c, "build-out-of-memory", std::move(title));
+    nlohmann::ordered_json& evidence = finding.evidence;
+    evidence["program"] = c.step.tool();
+    evidence["signal"] = c.step.signal == SIGKILL ? "SIGKILL" : "none";
+    evidence["source"] = source;
+    evidence["limit_bytes"] = memory.limit;
+    evidence["limit_kind"] = memory.limit_kind;
+    evidence["cgroup"] = c.step.at_start.cgroup;
+    evidence["peak_bytes"] = memory.peak;
+    evidence["oom_kill_before"] = kills_before(c);
+    evidence["oom_kill_after"] = kills_after(c);
+    evidence["jobs_at_once"] = memory.jobs;
+    evidence["needed_bytes"] = memory.need;
+    evidence["max_jobs"] = memory.max_jobs;
+    if (memory.jobs > 1) {
+        finding.fixes.push_back(
+            {.text =
+                 fmt::format("{} compilers ran at once: let {} run", memory.jobs, memory.max_jobs),
+             .command = fmt::format("export MAX_JOBS={} NVCC_THREADS=1", memory.max_jobs)});
+    }
+    return finding;
+}
+
+Fix fix_by_more_memory(const std::string& tool, const Memory& memory) {
+    constexpr std::uint64_t kGiga = 1'000'000'000;
+    const std::string than = memory.limit == 0 ? "there is" : bytes_text(memory.limit);
+    if (memory.need == 0 || memory.need / kGiga + 2 <= memory.limit / kGiga) {
+        return {.text = fmt::format("give the build more memory than {} (for a container: docker "
+                                    "run --memory=…)",
+                                    than),
+                .command = ""};
+    }
+    return {.text = fmt::format("give the build more memory than {}: one {} needs about {}; for a "
+                                "container: docker run --memory={}g",
+                                than, tool, bytes_text(memory.need), memory.need / kGiga + 2),
+            .command = ""};
 }
 
 }  // namespace
 
 std::optional<Finding> build_out_of_memory(const BuildCase& c) {
-    const Verdict verdict = verdict_on(c);
-    if (!verdict.killed && !verdict.no_address_space) {
+    if (c.step.signal != SIGKILL) {
         return std::nullopt;
     }
     const StepLimits& limits = c.step.at_start;
-    const std::uint64_t limit =
-        value_or_zero(verdict.no_address_space ? limits.mapped_limit : limits.memory_limit);
-    const std::string kind = limit == 0 ? "none known"
-                             : verdict.no_address_space
-                                 ? "RLIMIT_AS"
-                                 : fmt::format("cgroup v{}", limits.cgroup_version);
-    const std::uint64_t need = need_of(c.facts.build, c.step);
-    const std::size_t jobs = jobs_of(c);
-    const std::uint64_t fits = limit == 0 || need == 0 ? 1 : limit / need;
-    const std::uint64_t max_jobs =
-        std::max<std::uint64_t>(1, std::min<std::uint64_t>(fits, jobs > 1 ? jobs - 1 : 1));
-    const std::string source = c.source();
+    const bool by_kernel = kills_after(c) > kills_before(c);
+    Memory memory;
+    memory.limit = value_or_zero(limits.memory_limit);
+    memory.limit_kind =
+        memory.limit == 0 ? "none known" : fmt::format("cgroup v{}", limits.cgroup_version);
+    memory.peak = value_or_zero(c.step.at_end.memory_peak);
     const std::string tool = c.step.tool();
+    std::string title = fmt::format("{} was killed (SIGKILL)", tool);
+    if (by_kernel && memory.limit != 0) {
+        title += fmt::format(" by the kernel for memory, at the cgroup's limit of {}",
+                             bytes_text(memory.limit));
+    } else if (by_kernel) {
+        // The count grows too when the whole machine has none left (kernel: mm/oom_kill.c).
+        title += " by the kernel: this machine had no memory left";
+    }
+    Finding finding = memory_finding(c, std::move(title), memory);
+    finding.confidence = by_kernel ? Confidence::certain : Confidence::likely;
+    finding.fixes.push_back(fix_by_more_memory(tool, memory));
+    finding.limits = by_kernel ? "what a compiler of another source file needs is not known"
+                               : "who sent SIGKILL is not known: no memory cgroup counted a kill; "
+                                 "the kernel's log would tell (dmesg)";
+    return finding;
+}
 
-    std::string title =
-        verdict.no_address_space
-            ? fmt::format("{} ran out of address space at the limit of {} (ulimit -v)", tool,
-                          bytes_text(limit))
-            : fmt::format(
-                  "{} was killed (SIGKILL){}", tool,
-                  verdict.by_kernel
-                      ? fmt::format(" by the kernel for memory, at the cgroup's limit of {}",
-                                    bytes_text(limit))
-                      : "");
-    if (!source.empty()) {
-        title += " while it compiled " + base_name(source);
+std::optional<Finding> build_out_of_address_space(const BuildCase& c) {
+    constexpr std::uint64_t kNear = 70;  // per cent: the piece that did not fit is not counted
+    const std::uint64_t limit = value_or_zero(c.step.at_start.mapped_limit);
+    if (limit == 0 || c.step.signal != 0 || c.step.status == 0 ||
+        c.step.mapped_bytes < limit / 100 * kNear) {
+        return std::nullopt;
     }
-    Finding finding = begin_finding(c, "build-out-of-memory", std::move(title));
-    if (!verdict.by_kernel && !verdict.no_address_space) {
-        finding.confidence = Confidence::likely;
-    }
-    nlohmann::ordered_json& evidence = finding.evidence;
-    evidence["program"] = tool;
-    evidence["signal"] = verdict.killed ? "SIGKILL" : "none";
-    evidence["source"] = source;
-    evidence["limit_bytes"] = limit;
-    evidence["limit_kind"] = kind;
-    evidence["cgroup"] = limits.cgroup;
-    const std::uint64_t peak =
-        verdict.no_address_space ? c.step.mapped_bytes : value_or_zero(c.step.at_end.memory_peak);
-    evidence["peak_bytes"] = peak;
-    evidence["oom_kill_before"] = kills_before(c);
-    evidence["oom_kill_after"] = kills_after(c);
-    evidence["jobs_at_once"] = jobs;
-    evidence["needed_bytes"] = need;
-    evidence["max_jobs"] = max_jobs;
-
-    if (jobs > 1) {
-        finding.fixes.push_back(
-            {.text = fmt::format("{} compilers ran at once: let {} run", jobs, max_jobs),
-             .command = fmt::format("export MAX_JOBS={} NVCC_THREADS=1", max_jobs)});
-    }
-    if (verdict.no_address_space) {
-        finding.fixes.push_back(
-            {.text = "lift the limit for the build", .command = "ulimit -v unlimited"});
-    } else {
-        constexpr std::uint64_t kGiga = 1'000'000'000;
-        finding.fixes.push_back(
-            {.text = fmt::format("give the build more memory than {}: one {} needs about {}; for a "
-                                 "container: docker run --memory={}g",
-                                 limit == 0 ? "there is" : bytes_text(limit), tool,
-                                 bytes_text(need), need / kGiga + 2),
-             .command = ""});
-    }
-    finding.limits = verdict.by_kernel || verdict.no_address_space
-                         ? "what a compiler of another source file needs is not known"
-                         : "who sent SIGKILL is not known: no memory cgroup counted a kill; the "
-                           "kernel's log would tell (dmesg)";
+    Memory memory;
+    memory.limit = limit;
+    memory.limit_kind = "RLIMIT_AS";
+    memory.peak = c.step.mapped_bytes;
+    Finding finding =
+        memory_finding(c,
+                       fmt::format("{} ran out of address space at the limit of {} (ulimit -v)",
+                                   c.step.tool(), bytes_text(limit)),
+                       memory);
+    finding.confidence = Confidence::likely;
+    finding.fixes.insert(finding.fixes.begin(), {.text = "lift the limit for the build",
+                                                 .command = "ulimit -v unlimited"});
+    finding.limits = fmt::format(
+        "it is told from how near the step came to the limit ({} mapped at most) before it failed: "
+        "a mistake in the source would look the same",
+        bytes_text(c.step.mapped_bytes));
     return finding;
 }
 

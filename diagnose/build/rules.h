@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "diagnose/build/case.h"
+#include "diagnose/build/host_compiler.h"
 
 namespace cudiag {
 
+std::optional<Finding> build_out_of_address_space(const BuildCase& c);
+// Where the host compiler is known otherwise: from what torch printed.
+std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolkit,
+                                        const HostCompiler& host);
 std::optional<Finding> build_process_limit(const BuildCase& c);
 std::optional<Finding> build_out_of_memory(const BuildCase& c);
 std::optional<Finding> build_missing_compiler(const BuildCase& c);

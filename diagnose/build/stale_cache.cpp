@@ -13,11 +13,13 @@ std::optional<Finding> build_stale_cache(const Finding& symptom) {
     const auto& evidence = symptom.evidence;
     const std::string file = evidence.value("file", "");
     const std::string directory = directory_of(file);
-    const std::string built_with = evidence.value("built_with", "");
+    // "2.9.1 in /venv/lib/…": the release alone, to be compared.
+    const std::string built_in = evidence.value("built_with", "");
+    const std::string built_with = built_in.substr(0, built_in.find(' '));
     const std::string loaded_by = evidence.value("torch", "");
     std::error_code error;
     if (symptom.slug != "loader-abi-mismatch" || directory.empty() || loaded_by.empty() ||
-        built_with.empty() || built_with.rfind("not recorded", 0) == 0 || built_with == loaded_by ||
+        built_with.empty() || built_with == "not" || built_with == loaded_by ||
         !std::filesystem::exists(directory + "/build.ninja", error)) {
         return std::nullopt;
     }
@@ -27,15 +29,12 @@ std::optional<Finding> build_stale_cache(const Finding& symptom) {
     finding.title = fmt::format(
         "{} comes from a cache of builds that several environments share: it was built "
         "with torch {}, and torch {} loads it",
-        base_name(file), built_with, loaded_by);
+        base_name(file), built_in, loaded_by);
     finding.evidence = nlohmann::ordered_json::object();
-    finding.evidence["built_with"] = built_with;
+    finding.evidence["built_with"] = built_in;
     finding.evidence["loaded_by"] = loaded_by;
     finding.evidence["cache"] = directory;
     finding.evidence["file"] = file;
-    finding.fixes.push_back(
-        {.text = "and give each environment a cache of its own",
-         .command = "export TORCH_EXTENSIONS_DIR=\"$VIRTUAL_ENV/torch_extensions\""});
     finding.limits = "that no compiler is there would only explain why it is not built anew";
     return finding;
 }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <ctime>
@@ -13,6 +14,7 @@
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/machine.h"
 
 namespace cudiag {
 namespace {
@@ -85,6 +87,24 @@ bool is_shared(const std::string& path) {
            type == kFuse;
 }
 
+// Why an owner might be out of sight; "" if none could be.
+std::string blind_spot(const std::string& directory, const struct stat& lock) {
+    if (is_shared(directory)) {
+        return "the directory is on a network file system: a build on another host would not be "
+               "seen from here";
+    }
+    if (geteuid() != 0 && lock.st_uid != geteuid()) {
+        return "the lock belongs to another user, whose processes are not seen from here";
+    }
+    if (const std::string container = observe_machine().container; !container.empty()) {
+        return fmt::format(
+            "this is a container ({}): a build in another one that shares the "
+            "directory would not be seen from here",
+            container);
+    }
+    return {};
+}
+
 // Not an age: the same lock is told by several processes, and later again.
 std::string time_text(std::time_t time) {
     std::tm parts{};
@@ -115,15 +135,15 @@ std::vector<Finding> build_stale_locks(const Facts& facts) {
         if (told || !holders.empty()) {
             continue;
         }
-        const bool shared = is_shared(directory);
+        const std::string blind = blind_spot(directory, status);
         const long age = std::max<long>(0, std::time(nullptr) - status.st_mtime);
         Finding finding;
         finding.slug = "build-stale-lock";
         finding.severity = Severity::error;
-        finding.confidence = shared ? Confidence::likely : Confidence::certain;
+        finding.confidence = blind.empty() ? Confidence::certain : Confidence::likely;
         finding.title = fmt::format(
             "waiting for {}, made at {} by a build that is gone: no process has it open{}",
-            note.path, time_text(status.st_mtime), shared ? " on this host" : "");
+            note.path, time_text(status.st_mtime), blind.empty() ? "" : " as far as is seen here");
         finding.time_ns = note.time_ns;
         finding.pid = finding.tid = note.pid;
         finding.python = note.python;
@@ -133,13 +153,11 @@ std::vector<Finding> build_stale_locks(const Facts& facts) {
         finding.evidence["build_directory"] = directory;
         finding.evidence["holders"] = nlohmann::ordered_json::array();
         finding.fixes.push_back(
-            {.text = shared ? "if no other host builds there: remove the lock; the waiting program "
-                              "then goes on"
-                            : "remove the lock; the waiting program then goes on",
+            {.text = blind.empty() ? "remove the lock; the waiting program then goes on"
+                                   : "if nobody else builds there: remove the lock; the waiting "
+                                     "program then goes on",
              .command = fmt::format("rm {}", shell_quoted(note.path))});
-        finding.limits = shared ? "the directory is on a network file system: a build on another "
-                                  "host would not be seen from here"
-                                : "processes of other users are seen only by root";
+        finding.limits = blind;
         findings.push_back(std::move(finding));
     }
     return findings;

@@ -31,6 +31,7 @@ StepLimits limits_of(const EntryRead& entry) {
             .oom_kills = entry.number(Field::oom_kills),
             .process_limit = entry.number(Field::process_limit),
             .processes_refused = entry.number(Field::processes_refused),
+            .user_process_limit = entry.number(Field::user_process_limit),
             .mapped_limit = entry.number(Field::mapped_limit)};
 }
 

@@ -17,8 +17,9 @@ struct StepLimits {
     std::string cgroup;  // of memory, below its mount point
     std::uint64_t cgroup_version = 0;
     std::optional<std::uint64_t> memory_limit, memory_peak, oom_kills;
-    std::optional<std::uint64_t> process_limit, processes_refused;
-    std::optional<std::uint64_t> mapped_limit;  // RLIMIT_AS
+    std::optional<std::uint64_t> process_limit, processes_refused;  // of the cgroup
+    std::optional<std::uint64_t> user_process_limit;                // RLIMIT_NPROC
+    std::optional<std::uint64_t> mapped_limit;                      // RLIMIT_AS
 };
 
 struct OpenedFile {

@@ -9,6 +9,7 @@
 #include <regex>
 
 #include "diagnose/build/fixes.h"
+#include "diagnose/build/host_compiler.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/knowledge/knowledge.h"
@@ -232,7 +233,14 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
         }
     }
     const std::string header = told.value("header");
-    if (other.empty() && told.text.pattern->name == "nvrtc-log") {
+    // A variable that leads elsewhere is no proof that the compile looked there.
+    const bool named_in_log = !other_directory.empty() &&
+                              told.exception.message.find(other_directory) != std::string::npos;
+    static const std::regex of_cuda{
+        R"re((?:identifier|type|namespace) "(?:__nv_|__half|nv_|cuda|__cu|__nv)[A-Za-z0-9_:]*")re"};
+    const bool may_be_theirs =
+        named_in_log || (!other.empty() && std::regex_search(told.exception.message, of_cuda));
+    if (!may_be_theirs && told.text.pattern->name == "nvrtc-log") {
         return std::nullopt;  // the kernel's own mistake, as far as is known
     }
     Finding finding = begin(
@@ -263,9 +271,12 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
             }
         }
     }
-    finding.limits = other.empty() ? "the include directories are those that the log and the "
-                                     "variables name; others may have been passed"
-                                   : "";
+    if (other.empty() || !named_in_log) {
+        finding.confidence = Confidence::likely;
+        finding.limits =
+            "the include directories are those that the log and the variables name: others may "
+            "have been passed";
+    }
     return finding;
 }
 
@@ -315,6 +326,55 @@ std::optional<Finding> without_extension(const Told& told) {
     return std::nullopt;
 }
 
+// torch compares the releases itself, before it starts anything.
+std::optional<Finding> refused_host_compiler(const Told& told) {
+    const auto toolkit = told.c.toolkit();
+    const std::string name = told.value("host_compiler");
+    HostCompiler host{.kind = {}, .release = told.value("host_release"), .path = name, .major = 0};
+    if (!toolkit || host.release.empty()) {
+        return std::nullopt;
+    }
+    host.kind = name.find("clang") != std::string::npos ? "clang" : "gcc";
+    host.major = std::atoi(host.release.c_str());
+    auto finding = too_new_for_nvcc(told.c, *toolkit, host);
+    if (finding) {
+        finding->time_ns = told.exception.time_ns;
+        finding->python = told.exception.python;
+        finding->evidence["error"] = told.text.line;
+    }
+    return finding;
+}
+
+// DeepSpeed keeps, with ops that were built when it was installed, what they were built for.
+std::optional<Finding> ops_of_another_release(const Told& told) {
+    for (const std::string& site : told.c.site_packages()) {
+        const auto package = pip_package(site, "deepspeed");
+        if (!package) {
+            continue;
+        }
+        const bool cuda = told.text.pattern->name == "deepspeed-other-cuda";
+        Finding finding = begin(
+            told, fmt::format("DeepSpeed's ops were built when it was installed, with {} {}; {} {} "
+                              "loads them",
+                              cuda ? "CUDA" : "torch", told.value("built_with"),
+                              cuda ? "a torch of CUDA" : "torch", told.value("loaded_by")));
+        finding.evidence["built_with"] = told.value("built_with");
+        finding.evidence["loaded_by"] = told.value("loaded_by");
+        finding.evidence["cache"] = package->location;
+        finding.evidence["file"] = package->location;
+        finding.fixes.push_back(
+            {.text =
+                 "build DeepSpeed anew against the torch that is installed (set DS_BUILD_OPS or "
+                 "DS_BUILD_FUSED_ADAM as then, for ops that are to be built ahead)",
+             .command = fmt::format("{} -m pip install --force-reinstall --no-deps "
+                                    "--no-build-isolation --no-cache-dir 'deepspeed=={}'",
+                                    told.c.python(), package->version)});
+        finding.limits = "which ops were built ahead is not looked at";
+        return finding;
+    }
+    return std::nullopt;
+}
+
 std::optional<Finding> finding_of(const Told& told) {
     const std::string& slug = told.text.pattern->slug;
     if (slug == "build-missing-compiler") {
@@ -325,6 +385,12 @@ std::optional<Finding> finding_of(const Told& told) {
     }
     if (slug == "build-unsupported-arch") {
         return unsupported_arch(told);
+    }
+    if (slug == "build-unsupported-host-compiler") {
+        return refused_host_compiler(told);
+    }
+    if (slug == "build-stale-cache") {
+        return ops_of_another_release(told);
     }
     if (slug == "build-nvrtc-failed") {
         return nvrtc_failed(told);

@@ -134,13 +134,18 @@ std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
              .command = ""});
     }
     const std::vector<Toolkit> toolkits = c.toolkits();
+    const std::string torch = c.torch_version();
+    const TorchRelease* of_torch = torch.empty() ? nullptr : torch_release(torch);
+    const auto major_of = [](const std::string& text) { return text.substr(0, text.find('.')); };
     const auto older = std::find_if(toolkits.begin(), toolkits.end(), [&](const Toolkit& other) {
         const ToolkitRelease* release = toolkit_release(other.release);
-        return release != nullptr && compiles_for(*release, refused) == true;
+        // One of another major than torch's would map a second runtime into the process.
+        return release != nullptr && compiles_for(*release, refused) == true &&
+               (of_torch == nullptr || major_of(of_torch->cuda) == major_of(other.release));
     });
     if (older != toolkits.end()) {
         Fix fix = fix_by_cuda_home(*older);
-        fix.text += ", which knows it (torch's own CUDA must be of the same major)";
+        fix.text += ", which knows it";
         finding.fixes.push_back(std::move(fix));
     }
     finding.limits = "which GPU the program will run on is not known here";

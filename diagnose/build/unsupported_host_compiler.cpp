@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
 #include "diagnose/build/fixes.h"
 #include "diagnose/build/host_compiler.h"
@@ -12,9 +14,17 @@
 namespace cudiag {
 namespace {
 
-bool is_allowed_anyhow(const BuildStep& nvcc) {
-    return std::any_of(nvcc.argv.begin(), nvcc.argv.end(), [](const std::string& word) {
-        return word == "-allow-unsupported-compiler" || word == "--allow-unsupported-compiler";
+// nvcc takes options from two variables too ("Environment variables" of nvcc's manual).
+bool is_given(const BuildCase& c, std::initializer_list<std::string_view> options) {
+    std::vector<std::string> words =
+        c.nvcc() == nullptr ? std::vector<std::string>{} : c.nvcc()->argv;
+    for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
+        const std::vector<std::string> more = shell_words(c.variable(name));
+        words.insert(words.end(), more.begin(), more.end());
+    }
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+        return std::any_of(options.begin(), options.end(),
+                           [&](std::string_view option) { return word.rfind(option, 0) == 0; });
     });
 }
 
@@ -24,15 +34,16 @@ std::string cxx_of(const HostCompiler& compiler) {
     return at != std::string::npos ? cxx.replace(at, 3, "g++") : cxx.replace(0, 5, "clang++");
 }
 
-std::string exports_for(const HostCompiler& compiler, const BuildStep& nvcc) {
-    const bool given = std::any_of(nvcc.argv.begin(), nvcc.argv.end(), [](const std::string& word) {
-        return word.rfind("-ccbin", 0) == 0 || word.rfind("--compiler-bindir", 0) == 0;
-    });
-    std::string command =
+std::string exports_for(const HostCompiler& compiler, const BuildCase& c) {
+    const std::string command =
         fmt::format("export CC={} CXX={}", base_name(compiler.path), cxx_of(compiler));
-    // nvcc reads NVCC_PREPEND_FLAGS, and an explicit -ccbin of the build goes before it.
-    return given ? command
-                 : command + fmt::format(" NVCC_PREPEND_FLAGS='-ccbin {}'", cxx_of(compiler));
+    if (is_given(c, {"-ccbin", "--compiler-bindir"})) {
+        return command;  // it goes before a variable
+    }
+    return command +
+           fmt::format(" NVCC_PREPEND_FLAGS={}-ccbin {}{}",
+                       c.variable("NVCC_PREPEND_FLAGS").empty() ? "'" : "\"", cxx_of(compiler),
+                       c.variable("NVCC_PREPEND_FLAGS").empty() ? "'" : " $NVCC_PREPEND_FLAGS\"");
 }
 
 }  // namespace
@@ -41,11 +52,15 @@ std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
     const BuildStep* nvcc = c.nvcc();
     const auto toolkit = c.toolkit();
     if (nvcc == nullptr || nvcc == &c.step || !toolkit || c.step.signal != 0 ||
-        is_allowed_anyhow(*nvcc)) {
+        is_given(c, {"-allow-unsupported-compiler", "--allow-unsupported-compiler"})) {
         return std::nullopt;
     }
-    const ToolkitRelease* known = toolkit_release(toolkit->release);
-    const HostCompiler host = host_compiler_of(c);
+    return too_new_for_nvcc(c, *toolkit, host_compiler_of(c));
+}
+
+std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolkit,
+                                        const HostCompiler& host) {
+    const ToolkitRelease* known = toolkit_release(toolkit.release);
     if (known == nullptr || host.kind.empty()) {
         return std::nullopt;
     }
@@ -57,7 +72,7 @@ std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
         begin_finding(c, "build-unsupported-host-compiler",
                       fmt::format("nvcc {} supports {} up to {}, and the host compiler is {} {}",
                                   known->release, host.kind, newest, host.kind, host.release));
-    finding.evidence["nvcc"] = toolkit->nvcc;
+    finding.evidence["nvcc"] = toolkit.nvcc;
     finding.evidence["nvcc_release"] = known->release;
     finding.evidence["limit"] = fmt::format("{} {}", host.kind, newest);
     finding.evidence["host_compiler"] = host.path;
@@ -74,7 +89,7 @@ std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
     if (!installed.empty()) {
         finding.fixes.push_back(
             {.text = fmt::format("{} is installed: let the build use it", installed.front().path),
-             .command = exports_for(installed.front(), *nvcc)});
+             .command = exports_for(installed.front(), c)});
     } else {
         const HostCompiler wanted{
             host.kind, std::to_string(newest),
@@ -84,7 +99,7 @@ std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
         finding.fixes.push_back(
             {.text = fmt::format("install {} {} and let the build use it", host.kind, newest),
              .command =
-                 fmt::format("apt-get install -y {} && {}", packages, exports_for(wanted, *nvcc))});
+                 fmt::format("apt-get install -y {} && {}", packages, exports_for(wanted, c))});
     }
     for (const Toolkit& other : c.toolkits()) {
         const ToolkitRelease* release = toolkit_release(other.release);

@@ -2,6 +2,7 @@
 // say. Often called in a vfork child, which shares its parent's memory: there only the attempt is
 // noted, for the parent.
 #include <errno.h>
+#include <spawn.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -51,6 +52,28 @@ int replace_image(Function real, const char* file, char* const* arguments,
     return result;
 }
 
+// posix_spawn tries the exec in a child that shares nothing with us but the outcome.
+template <class Function>
+int spawn_by(Function real, int* child, const char* file, const void* actions,
+             const void* attributes, char* const* arguments, char* const* environment) {
+    if (real == nullptr) {
+        return ENOSYS;
+    }
+    int started = 0;
+    const int error = real(&started, file, actions, attributes, arguments, environment);
+    if (child != nullptr && error == 0) {
+        *child = started;
+    }
+    if (session_state() != SessionState::off && file != nullptr) {
+        const KeepErrno keep;
+        note_attempt(file, arguments, error == 0 ? started : kNoChild);
+        if (error != 0) {
+            note_failed_attempt(file, kNoChild, error);
+        }
+    }
+    return error;
+}
+
 int not_there() {
     errno = ENOSYS;
     return -1;
@@ -79,6 +102,22 @@ CUDIAG_EXPORT int execvp(const char* file, char* const argv[]) {
 
 CUDIAG_EXPORT int execvpe(const char* file, char* const argv[], char* const envp[]) {
     return cudiag::replace_image(cudiag::originals().execvpe, file, argv, envp);
+}
+
+CUDIAG_EXPORT int posix_spawn(pid_t* child, const char* file,
+                              const posix_spawn_file_actions_t* actions,
+                              const posix_spawnattr_t* attributes, char* const argv[],
+                              char* const envp[]) {
+    return cudiag::spawn_by(cudiag::originals().posix_spawn, child, file, actions, attributes, argv,
+                            envp);
+}
+
+CUDIAG_EXPORT int posix_spawnp(pid_t* child, const char* file,
+                               const posix_spawn_file_actions_t* actions,
+                               const posix_spawnattr_t* attributes, char* const argv[],
+                               char* const envp[]) {
+    return cudiag::spawn_by(cudiag::originals().posix_spawnp, child, file, actions, attributes,
+                            argv, envp);
 }
 
 // Called by the entries in dl.S, which jump to what these return.
