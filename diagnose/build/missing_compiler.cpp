@@ -113,7 +113,9 @@ std::string not_run_by_shell(const BuildCase& c) {
 // What the step itself could not start: exec found no such file, or one that is not to be run.
 const AskedProgram* not_started_by_step(const BuildCase& c) {
     for (const AskedProgram& failed : c.facts.build.asked_programs) {
-        if (failed.parent == c.step.pid && !failed.path.empty() &&
+        // A child of the step, or the step itself: ccache becomes the compiler.
+        const bool its_own = failed.parent == c.step.pid || failed.pid == c.step.pid;
+        if (its_own && !failed.path.empty() &&
             (failed.error == ENOENT || failed.error == ENOTDIR || failed.error == EACCES ||
              failed.error == ENOEXEC)) {
             return &failed;

@@ -5,6 +5,7 @@
 
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/file_version.h"
+#include "diagnose/loader/misnamed_library.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/symbol_owner.h"
 #include "diagnose/loader/wrong_copy.h"
@@ -62,6 +63,25 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const std::string& soname,
     return fixes;
 }
 
+// `cannot find -lcurand` is often "cured" by a link to a library that is there.
+void tell_misnamed(const MisnamedLibrary& misnamed, const std::string& what, Finding& finding) {
+    const std::string name = file_name(misnamed.path);
+    finding.confidence = Confidence::certain;
+    finding.title = fmt::format(
+        "{} wants {}, and was linked with a {} that is {}: nothing in the process gives it",
+        file_name(finding.evidence.value("file", "")), what, name, misnamed.soname);
+    finding.evidence["provider_path"] = misnamed.path;
+    finding.evidence["provider_version"] = "none: it is " + misnamed.soname;
+    finding.evidence["why_chosen"] = "its name, when the file was linked";
+    finding.evidence["misnamed"] = {{"path", misnamed.path}, {"soname", misnamed.soname}};
+    finding.fixes.push_back(
+        {fmt::format("take the link away, install the real lib{} for the linker (cudiag explain "
+                     "build-link-failed), and build anew",
+                     misnamed.stands_for->name),
+         fmt::format("rm {}", shell_quoted(misnamed.path)), false});
+    finding.limits = "that the build found this file by that name is inferred from where it lies";
+}
+
 }  // namespace
 
 std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
@@ -80,6 +100,10 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
         finding.evidence["symbol"] = c.error.symbol;
         finding.evidence["demangled"] = demangle(c.error.symbol);
         finding.evidence["file"] = file;
+        if (const auto misnamed = misnamed_library(c, file, c.error.symbol)) {
+            tell_misnamed(*misnamed, what, finding);
+            return finding;
+        }
         finding.limits =
             "which library should give the symbol is not known: no cause established, no fix "
             "proposed";

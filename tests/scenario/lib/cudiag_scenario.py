@@ -309,15 +309,6 @@ class Run:
         return self
 
 
-    def says_nothing(self, status):
-        """It failed for a reason that is not cudiag's trade: there may be a record, and no word of it."""
-        if self.status != status:
-            fail(f"exit status {self.status}, not {status}\n{self}")
-        if not WORLDS_ONLY and (self.findings() or "cudiag" in self.stderr):
-            fail(f"cudiag spoke: {[f.title for f in self.findings()]}\n{self}")
-        return self
-
-
 class Finding:
     def __init__(self, run, data):
         self.run, self.json = run, data
