@@ -8,11 +8,15 @@ What it does, in this order:
   1. loads the CUDA extension modules of the packages that are installed beside it: kernel timers of the NVIDIA Resiliency
      Extension (nvrx_cupti_module) and the operators of torchvision, each only if its package is there;
   2. trains: with torch if it is installed (and with DeepSpeed's FusedAdam on a GPU, if DeepSpeed is), else with numpy.
+
+--fused-adam asks for DeepSpeed's FusedAdam wherever it runs. DeepSpeed compiles it when it is first used: without a CUDA
+toolkit, a host compiler and ninja that ends here, and without a GPU it ends once it is built.
 """
 
 import argparse
 import ctypes
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -63,7 +67,7 @@ def make_batch(random, count):
     return images, numpy.array(captions_of(places.tolist()))
 
 
-def train_with_torch(steps, batch):
+def train_with_torch(steps, batch, fused_adam):
     import numpy
     import torch
     from torch import nn
@@ -100,7 +104,9 @@ def train_with_torch(steps, batch):
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(0)
     model = CaptionModel().to(device)
-    if device == "cuda" and installed("deepspeed"):
+    if fused_adam or (device == "cuda" and installed("deepspeed")):
+        # Else DeepSpeed takes a CPU for its accelerator where it sees no GPU, and builds another optimizer of the same name.
+        os.environ.setdefault("DS_ACCELERATOR", "cuda")
         from deepspeed.ops.adam import FusedAdam
         optimizer = FusedAdam(model.parameters(), lr=2e-3)
     else:
@@ -151,10 +157,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--fused-adam", action="store_true", help="train with DeepSpeed's FusedAdam, which is compiled first")
     options = parser.parse_args()
     load_cuda_extensions()
-    train = train_with_torch if installed("torch") else train_with_numpy
-    losses = train(options.steps, options.batch)
+    if options.fused_adam or installed("torch"):
+        losses = train_with_torch(options.steps, options.batch, options.fused_adam)
+    else:
+        losses = train_with_numpy(options.steps, options.batch)
     print(f"loss {losses[0]:.3f} -> {losses[-1]:.3f} in {options.steps} steps")
 
 
