@@ -19,7 +19,7 @@ from pathlib import Path
 from measure import interval, pairs, run_once, verdict
 
 # Of the design's budgets; each joins when there is something to measure.
-NOT_YET = ["a kernel launch recorded (25 ns)", "a DeepSpeed JIT build (+2 %)", "optimizer profile on (1 % of a step)",
+NOT_YET = ["a kernel launch recorded (25 ns)", "optimizer profile on (1 % of a step)",
            "own fused AdamW (6.7 ms, 1e9 parameters)"]
 
 
@@ -107,9 +107,10 @@ class Bench:
         self.system_calls(["/bin/true"])
         self.table.add("  files that it leaves", "0", ", ".join(left) or "0", "FAIL" if left else "pass")
 
-    def ratio(self, what, argv, budget):
+    def ratio(self, what, argv, budget, count=None, env=None, calls=True):
         """A program that succeeds, with and without; budget in per cent of the time without."""
-        measured = pairs(argv, self.without, self.within, self.options.imports, self.must_succeed)
+        without, within = ({**given, **(env or {})} for given in (self.without, self.within))
+        measured = pairs(argv, without, within, count or self.options.imports, self.must_succeed)
         added = interval([100 * (b.wall / a.wall - 1) for a, b in measured])
         cpu = interval([100 * (b.cpu / a.cpu - 1) for a, b in measured])
         least = 100 * (min(b.cpu for _, b in measured) / min(a.cpu for a, _ in measured) - 1)
@@ -118,8 +119,9 @@ class Bench:
                        f"{added.median:+.1f} % [{added.low:+.1f}, {added.high:+.1f}] on {bare:.2f} s; processor "
                        f"{cpu.median:+.1f} %, least {least:+.1f} %",
                        verdict(added, budget), percent=added, cpu_percent=cpu, least_percent=least)
-        self.system_calls(argv)
-        if left := [str(path.relative_to(self.runs)) for path in self.runs.rglob("*.rec")]:
+        if calls:
+            self.system_calls(argv)
+        if left := [str(path.relative_to(self.runs)) for path in self.runs.rglob("*.rec")] + [str(path) for path in self.runs.rglob("*.journal")]:
             self.table.add("  recordings that it leaves", "0", ", ".join(left), "FAIL")
 
     def system_calls(self, argv):
@@ -146,6 +148,13 @@ class Bench:
             self.table.add("import torch", "+1 %", "no Python with torch was given (--python, or --torch)", "skipped")
         else:
             self.ratio("import torch", [str(python), "-c", "import torch"], 1)
+
+    def fused_adam(self, world):
+        """DeepSpeed's own JIT build of fused_adam for one architecture, each time from nothing."""
+        build = ("import os, shutil; shutil.rmtree(os.environ['TORCH_EXTENSIONS_DIR'], ignore_errors=True)\n"
+                 "from deepspeed.ops.op_builder import FusedAdamBuilder\nFusedAdamBuilder().load()")
+        self.ratio("a DeepSpeed JIT build of fused_adam", [str(world.python), "-c", build], 2, self.options.builds,
+                   world.variables({"DS_ACCELERATOR": "cuda"}), calls=False)
 
     def compile(self):
         """Four programs and some hundred opens: what a build consists of."""
@@ -194,6 +203,16 @@ class Bench:
         return library
 
 
+def world_of_builds():
+    """torch, DeepSpeed and an nvcc, all of wheels."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scenario" / "lib"))
+    from builds import NVCC, torch_world
+    from worlds import DEEPSPEED, Environment, torch_wheels
+    world = Environment(*torch_wheels(), *NVCC, *DEEPSPEED)
+    torch_world(world)
+    return world
+
+
 def python_with_torch(options):
     """The interpreter to import torch in, or None; a world of the scenario tests where --torch asks for one."""
     if options.python or not options.torch:
@@ -203,6 +222,21 @@ def python_with_torch(options):
     return Environment(*torch_wheels()).python
 
 
+def budgets_of_one_process(bench, options):
+    bench.events()
+    bench.start_up()
+    bench.compile()
+    library = bench.broken_library()
+    python = python_with_torch(options)
+    bench.import_torch(python)
+    system = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+    bench.explanation("a failure explained", system, "", library)
+    if python:
+        bench.explanation("the same with torch loaded", python, ", torch", library)
+    for name in NOT_YET:
+        bench.table.add(name, "", "nothing to measure yet", "")
+
+
 def main():
     parser = argparse.ArgumentParser(prog="scripts/bench", description="Prints each budget with what it costs on this machine.")
     parser.add_argument("--build", type=Path, required=True, help=argparse.SUPPRESS)
@@ -210,6 +244,8 @@ def main():
     parser.add_argument("--quick", action="store_true", help="a fifth of the runs: for a first look")
     parser.add_argument("--python", help="a Python that has torch")
     parser.add_argument("--torch", action="store_true", help="make one (the scenario tests' wheels; 2 to 4 GB the first time)")
+    parser.add_argument("--fused-adam", action="store_true", help="DeepSpeed's build of fused_adam (a minute each), and nothing else")
+    parser.add_argument("--builds", type=int, default=7, help="pairs of it (default %(default)s)")
     parser.add_argument("--start-ups", type=int, default=1000, help="pairs of /bin/true (default %(default)s)")
     parser.add_argument("--imports", type=int, default=20, help="pairs of import torch and of compiles (default %(default)s)")
     parser.add_argument("--failures", type=int, default=15, help="pairs of failing programs (default %(default)s)")
@@ -223,18 +259,10 @@ def main():
         if not bench.is_loaded():
             sys.exit(f"bench: {bench.library} is not loaded by LD_PRELOAD: nothing to measure")
         load = os.getloadavg()[0]
-        bench.events()
-        bench.start_up()
-        bench.compile()
-        library = bench.broken_library()
-        python = python_with_torch(options)
-        bench.import_torch(python)
-        system = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
-        bench.explanation("a failure explained", system, "", library)
-        if python:
-            bench.explanation("the same with torch loaded", python, ", torch", library)
-        for name in NOT_YET:
-            bench.table.add(name, "", "nothing to measure yet", "")
+        if options.fused_adam:
+            bench.fused_adam(world_of_builds())
+        else:
+            budgets_of_one_process(bench, options)
         print(f"\n{os.cpu_count()} processors, load {load:.1f}; [low, high]: the median lies there 19 times in 20")
         if options.json:
             options.json.write_text(json.dumps(bench.table.rows, indent=1))
