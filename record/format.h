@@ -171,8 +171,8 @@ static_assert(sizeof(FieldHead) == 8);
 // The journal: one file a run, kJournalName, for what many short-lived processes have to say (the
 // steps of a build: a recording of its own each would cost more than they do). It is entries and
 // nothing else. Each is appended whole by one writev on a descriptor opened with O_APPEND,
-// committed from the start; a writer that is killed inside it may leave the last one cut. Every
-// entry holds the pid of the process that it is about.
+// committed from the start; a writer that is killed inside it, or finds no more room, leaves a cut
+// one, and others go on behind it. Every entry holds the pid of the process that it is about.
 inline constexpr char kJournalName[] = "build.journal";
 
 // A ring: this head, then ring_records records. The newest records survive.

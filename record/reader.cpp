@@ -234,6 +234,23 @@ void read_rings(std::span<const std::byte> bytes, Recording& recording) {
         [](const HotRead& a, const HotRead& b) { return a.realtime_ns < b.realtime_ns; });
 }
 
+// The size of the entry of a journal that begins these bytes, or where another begins inside it:
+// its writer was killed or found no room in the middle of its write, and others appended behind.
+std::uint64_t size_until_another(std::span<const std::byte> bytes, std::uint64_t size) {
+    struct {
+        std::uint32_t commit, bytes;
+    } start{};
+
+    static_assert(offsetof(EntryHead, commit) == 0 && offsetof(EntryHead, bytes) == 4);
+    for (std::uint64_t at = sizeof start; at < size && load(bytes, at, start); ++at) {
+        if (start.commit == (kCommitted ^ start.bytes) && start.bytes >= sizeof(EntryHead) &&
+            start.bytes % 8 == 0) {
+            return at;
+        }
+    }
+    return size;
+}
+
 }  // namespace
 
 std::string_view EntryRead::text(Field field) const {
@@ -295,18 +312,22 @@ Recording parse_journal(std::span<const std::byte> bytes) {
             continue;
         }
         in_damage = false;
-        bool whole = false;
+        const std::uint64_t size = size_until_another(bytes.subspan(at), head.bytes);
+        bool whole = size == head.bytes;
         EntryRead entry{.kind = static_cast<EntryKind>(head.kind),
                         .tid = head.tid,
                         .realtime_ns = head.realtime_ns,
-                        .fields = read_fields(
-                            bytes.subspan(at + sizeof head, head.bytes - sizeof head), whole)};
+                        .fields = {}};
+        if (whole) {
+            entry.fields =
+                read_fields(bytes.subspan(at + sizeof head, head.bytes - sizeof head), whole);
+        }
         if (whole) {
             recording.entries.push_back(std::move(entry));
         } else {
             ++recording.lost.torn_entries;
         }
-        at += head.bytes;
+        at += size;
     }
     if (at < bytes.size() && !in_damage) {
         ++recording.lost.torn_entries;
