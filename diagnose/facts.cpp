@@ -212,7 +212,7 @@ bool root_runs(const Facts& facts) {
     const bool recorded_end = std::any_of(
         facts.processes.begin(), facts.processes.end(),
         [&](const Process& process) { return process.pid == pid && process.end != EndHow::none; });
-    const BuildStep* step = facts.build.step_of(pid, UINT64_MAX);
+    const BuildStep* step = facts.build.last_step_of(pid);
     return !recorded_end && (step == nullptr || !step->ended());
 }
 

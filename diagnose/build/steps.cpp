@@ -90,15 +90,28 @@ const BuildStep* Build::step_of(std::int32_t pid, std::uint64_t time_ns) const {
     const BuildStep* found = nullptr;
     for (const BuildStep& step : steps) {
         if (step.pid == pid && step.start_ns <= time_ns) {
-            found = &step;  // a pid may be used again, and a program may become another
+            // A pid may be used again, by a step or by another program; and a step may become
+            // another program.
+            const bool gone = step.ended() && step.how != EndHow::exec && step.end_ns < time_ns;
+            found = gone ? nullptr : &step;
         }
     }
     return found;
 }
 
+const BuildStep* Build::last_step_of(std::int32_t pid) const {
+    const auto found = std::find_if(steps.rbegin(), steps.rend(),
+                                    [&](const BuildStep& step) { return step.pid == pid; });
+    return found == steps.rend() ? nullptr : &*found;
+}
+
 const BuildStep* Build::parent_of(const BuildStep& step) const {
-    return step.parent == 0 || step.parent == step.pid ? nullptr
-                                                       : step_of(step.parent, step.start_ns);
+    if (step.parent == 0 || step.parent == step.pid) {
+        return nullptr;
+    }
+    const BuildStep* parent = step_of(step.parent, step.start_ns);
+    // A damaged journal may say that two began each other.
+    return parent != nullptr && parent->start_ns < step.start_ns ? parent : nullptr;
 }
 
 AskedProgram asked_program_of(const EntryRead& entry) {

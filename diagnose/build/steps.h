@@ -83,6 +83,8 @@ struct Build {
 
     // The step that ran as this pid at that time; nullptr if none did.
     const BuildStep* step_of(std::int32_t pid, std::uint64_t time_ns) const;
+    const BuildStep* last_step_of(std::int32_t pid) const;
+    // It began before the step did.
     const BuildStep* parent_of(const BuildStep& step) const;
 };
 
