@@ -3,7 +3,7 @@
 #include <sys/wait.h>
 #include <algorithm>
 #include <csignal>
-#include <regex>
+#include <string_view>
 
 namespace cudiag {
 namespace {
@@ -76,14 +76,26 @@ BuildStep* running(std::vector<BuildStep>& steps, std::int32_t pid) {
 
 }  // namespace
 
+// By hand, not by std::regex: that needs stack for each byte, and the name may be any bytes.
 std::string BuildStep::tool() const {
-    const auto slash = exe.rfind('/');
-    std::string name = slash == std::string::npos ? exe : exe.substr(slash + 1);
-    static const std::regex version{R"(-[0-9][0-9.]*$)"};
-    name = std::regex_replace(name, version, "");
-    // "x86_64-linux-gnu-gcc"
-    static const std::regex target{R"(^[a-z0-9_]+-(?:[a-z0-9_]+-)+)"};
-    return std::regex_replace(name, target, "");
+    std::string_view name = exe;
+    name.remove_prefix(name.rfind('/') + 1);  // npos + 1 is 0
+    const auto dash = name.rfind('-');
+    if (dash != std::string_view::npos && dash + 1 < name.size() && name[dash + 1] != '.' &&
+        name.find_first_not_of("0123456789.", dash + 1) == std::string_view::npos) {
+        name.remove_suffix(name.size() - dash);  // "-12", "-12.2"
+    }
+    // "x86_64-linux-gnu-": two words at least, "lto-wrapper" is a name.
+    std::size_t target = 0;
+    for (std::size_t at = 0, words = 1;; ++words) {
+        const auto end = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_", at);
+        if (end == std::string_view::npos || end == at || name[end] != '-') {
+            break;
+        }
+        at = end + 1;
+        target = words > 1 ? at : 0;
+    }
+    return std::string{name.substr(target)};
 }
 
 const BuildStep* Build::step_of(std::int32_t pid, std::uint64_t time_ns) const {
