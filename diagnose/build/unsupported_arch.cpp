@@ -11,21 +11,37 @@
 namespace cudiag {
 namespace {
 
-// "compute_70" of "arch=compute_70,code=sm_70": every architecture that the command line names.
+// Does nvcc take the word, or what follows its "=", for architectures?
+bool is_option(const std::string& word, bool with_value) {
+    constexpr const char* kOptions[] = {"-arch",      "--gpu-architecture", "-code",
+                                        "--gpu-code", "-gencode",           "--generate-code"};
+    return std::any_of(std::begin(kOptions), std::end(kOptions), [&](const std::string& option) {
+        return with_value ? word.rfind(option + "=", 0) == 0 : word == option;
+    });
+}
+
+// "compute_70" and "sm_70" of "arch=compute_70,code=sm_70": the names in the value of an option.
+void add_architectures(const std::string& value, std::vector<std::string>& found) {
+    for (const char* prefix : {"compute_", "sm_", "lto_"}) {
+        for (auto at = value.find(prefix); at != std::string::npos;
+             at = value.find(prefix, at + 1)) {
+            const auto digits = at + std::string{prefix}.size();
+            const auto end =
+                std::min(value.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz", digits),
+                         value.size());
+            if (end > digits) {
+                found.push_back(std::string{prefix} + value.substr(digits, end - digits));
+            }
+        }
+    }
+}
+
+// Every architecture that the command line asks for. Files and macros may bear such names too.
 std::vector<std::string> architectures_in(const std::vector<std::string>& argv) {
     std::vector<std::string> found;
-    for (const std::string& word : argv) {
-        for (const char* prefix : {"compute_", "sm_", "lto_"}) {
-            for (auto at = word.find(prefix); at != std::string::npos;
-                 at = word.find(prefix, at + 1)) {
-                const auto digits = at + std::string{prefix}.size();
-                const auto end =
-                    std::min(word.find_first_not_of("0123456789abcdefghijklmnopqrstuvwxyz", digits),
-                             word.size());
-                if (end > digits) {
-                    found.push_back(std::string{prefix} + word.substr(digits, end - digits));
-                }
-            }
+    for (std::size_t i = 1; i < argv.size(); ++i) {
+        if (is_option(argv[i], true) || is_option(argv[i - 1], false)) {
+            add_architectures(argv[i], found);
         }
     }
     return found;
