@@ -5,16 +5,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/diagnose/entries.h"
+
 namespace cudiag {
 namespace {
 
-FieldRead text(Field field, const std::string& value) {
-    return {field, value, 0};
-}
-
-FieldRead number(Field field, std::uint64_t value) {
-    return {field, std::string(reinterpret_cast<const char*>(&value), sizeof value), value};
-}
+using testing::number;
+using testing::text;
 
 Recording recording_of(std::vector<EntryRead> entries) {
     Recording recording;
@@ -78,7 +75,7 @@ TEST(Facts, TellAFailedEndFromAGoodOne) {
 }
 
 TEST(Facts, ListWhatCouldNotBeRead) {
-    const auto directory = std::filesystem::path{testing::TempDir()} / "facts_unreadable";
+    const auto directory = std::filesystem::path{::testing::TempDir()} / "facts_unreadable";
     std::filesystem::create_directories(directory);
     std::ofstream{directory / "1.rec"} << "not a recording";
     std::ofstream{directory / "run.json"} << R"({"deaths": "nonsense"})";
