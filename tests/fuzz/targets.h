@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "diagnose/build/steps.h"
 #include "diagnose/elf/elf_file.h"
 #include "record/reader.h"
 
@@ -44,6 +45,32 @@ inline void reader(std::span<const std::byte> bytes) {
             "the events are larger than the file");
     promise(recording.hot.size() * sizeof(HotRecord) <= bytes.size(),
             "the hot records are larger than the file");
+}
+
+inline void journal(std::span<const std::byte> bytes) {
+    const Recording read = parse_journal(bytes);
+    std::size_t text_bytes = 0;
+    for (const EntryRead& entry : read.entries) {
+        for (const FieldRead& field : entry.fields) {
+            text_bytes += field.text.size();
+        }
+    }
+    promise(text_bytes + read.entries.size() * sizeof(EntryHead) <= bytes.size(),
+            "the entries are larger than the journal");
+    promise(bytes.empty() || !read.entries.empty() || read.lost.any(),
+            "nothing was read, and nothing lost");
+    const Build build = build_of(read);
+    promise(
+        build.steps.size() + build.locks.size() + build.build_files.size() <= read.entries.size(),
+        "more has happened than was written");
+    for (const BuildStep& step : build.steps) {
+        (void)step.tool();
+        std::size_t above = 0;
+        for (const BuildStep* parent = build.parent_of(step); parent != nullptr;
+             parent = build.parent_of(*parent)) {
+            promise(++above < build.steps.size(), "a step is not above itself");
+        }
+    }
 }
 
 inline void elf(std::span<const std::byte> bytes) {

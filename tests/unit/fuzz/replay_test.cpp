@@ -38,6 +38,11 @@ TEST(FuzzReplay, ReaderSurvivesSeedsAndOldCrashes) {
     replay("crashes", "reader", fuzz::reader);
 }
 
+TEST(FuzzReplay, JournalSurvivesSeedsAndOldCrashes) {
+    EXPECT_GE(replay("corpus", "journal", fuzz::journal), 3U) << "where are the seeds?";
+    replay("crashes", "journal", fuzz::journal);
+}
+
 TEST(FuzzReplay, ElfSurvivesSeedsAndOldCrashes) {
     EXPECT_GE(replay("corpus", "elf", fuzz::elf), 3U) << "where are the seeds?";
     replay("crashes", "elf", fuzz::elf);
