@@ -32,7 +32,7 @@ void add_site_of(const std::string& text, std::vector<std::string>& sites) {
 
 bool failed_below(const Build& build, const BuildStep& step) {
     return std::any_of(build.steps.begin(), build.steps.end(), [&](const BuildStep& other) {
-        return &other != &step && build.parent_of(other) == &step && other.failed();
+        return &other != &step && other.failed() && build.parent_of(other) == &step;
     });
 }
 
