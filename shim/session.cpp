@@ -20,12 +20,28 @@ namespace {
 
 constexpr size_t kNames = 17;  // recordings of one pid in one run: exec keeps the pid
 
-SessionState state = SessionState::unstarted;
+// A SessionState, as the integer that the atomic builtins want (clang takes no enumeration).
+uint8_t state = static_cast<uint8_t>(SessionState::unstarted);
 Printing print = Printing::normal;
 Writer writer;
 char record_name[48];
 const char* why_not = nullptr;  // there is no recording
 bool breakage = false;
+
+SessionState load_state() {
+    return static_cast<SessionState>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
+}
+
+void store_state(SessionState next) {
+    __atomic_store_n(&state, static_cast<uint8_t>(next), __ATOMIC_RELEASE);
+}
+
+// False if the state was not, or is no longer, `from`.
+bool change_state(SessionState from, SessionState to) {
+    auto expected = static_cast<uint8_t>(from);
+    return __atomic_compare_exchange_n(&state, &expected, static_cast<uint8_t>(to), false,
+                                       __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
 
 void add_variable(const char* name, size_t length, const char* value, void* /*context*/) {
     const FieldValue fields[] = {FieldValue::of(Field::name, name, length),
@@ -146,11 +162,11 @@ void read_settings() {
                 : strcmp(printed, "all") == 0 ? Printing::all
                                               : Printing::normal;
     }
-    __atomic_store_n(&state, off ? SessionState::off : SessionState::idle, __ATOMIC_RELEASE);
+    store_state(off ? SessionState::off : SessionState::idle);
 }
 
 SessionState session_state() {
-    SessionState now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    const SessionState now = load_state();
     if (now == SessionState::off) {
         return now;
     }
@@ -158,7 +174,7 @@ SessionState session_state() {
         begin();
     }
     check_fork();
-    return __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+    return load_state();
 }
 
 Printing printing() {
@@ -168,24 +184,19 @@ Printing printing() {
 bool open_session() {
     const KeepErrno keep;
     (void)session_state();
-    SessionState expected = SessionState::idle;
-    if (__atomic_compare_exchange_n(&state, &expected, SessionState::opening, false,
-                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (change_state(SessionState::idle, SessionState::opening)) {
         const bool opened = open_now();
-        __atomic_store_n(&state, opened ? SessionState::open : SessionState::given_up,
-                         __ATOMIC_RELEASE);
+        store_state(opened ? SessionState::open : SessionState::given_up);
         return opened;
     }
     // Another thread is at it: its work is bounded, and so is the wait (2 s, for an emulated or
     // overloaded machine; mostly well under a millisecond). Losing an entry is better than hanging
     // the host.
-    for (int turn = 0;
-         turn < 20000 && __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SessionState::opening;
-         ++turn) {
+    for (int turn = 0; turn < 20000 && load_state() == SessionState::opening; ++turn) {
         const struct timespec pause = {0, 100'000};
         (void)syscall(SYS_nanosleep, &pause, nullptr);
     }
-    return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == SessionState::open;
+    return load_state() == SessionState::open;
 }
 
 bool note(EntryKind kind, const FieldValue* fields, size_t count) {
@@ -211,10 +222,7 @@ bool is_root() {
 void discard_session(bool last) {
     const KeepErrno keep;
     // The mapping stays: another thread may be writing to it.
-    SessionState expected = SessionState::open;
-    if (!__atomic_compare_exchange_n(&state, &expected,
-                                     last ? SessionState::given_up : SessionState::opening, false,
-                                     __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+    if (!change_state(SessionState::open, last ? SessionState::given_up : SessionState::opening)) {
         return;
     }
     const int at = open_run_directory();
@@ -225,7 +233,7 @@ void discard_session(bool last) {
     }
     if (!last) {
         forget_modules();
-        __atomic_store_n(&state, SessionState::idle, __ATOMIC_RELEASE);
+        store_state(SessionState::idle);
     }
 }
 
@@ -238,9 +246,10 @@ void mark_end(EndHow how, int status) {
 void forget_session() {
     writer.forget();
     breakage = false;
-    if (state != SessionState::off && state != SessionState::unstarted &&
-        (state != SessionState::given_up || why_not == nullptr)) {
-        __atomic_store_n(&state, SessionState::idle, __ATOMIC_RELEASE);
+    const SessionState now = load_state();
+    if (now != SessionState::off && now != SessionState::unstarted &&
+        (now != SessionState::given_up || why_not == nullptr)) {
+        store_state(SessionState::idle);
     }
 }
 
