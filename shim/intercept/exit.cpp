@@ -1,5 +1,7 @@
-// The ends that run no atexit handler.
+// The ends that run no atexit handler. That they do not return is said by libc's own declarations;
+// [[noreturn]] may stand on the first declaration only.
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,7 +23,7 @@ namespace {
 
 extern "C" {
 
-CUDIAG_EXPORT [[noreturn]] void _exit(int status) {
+CUDIAG_EXPORT void _exit(int status) {
     cudiag::finish(cudiag::EndHow::exit_now, status & 0xff);
     if (const auto real = cudiag::originals()._exit) {
         real(status);
@@ -29,7 +31,8 @@ CUDIAG_EXPORT [[noreturn]] void _exit(int status) {
     leave(status);
 }
 
-CUDIAG_EXPORT [[noreturn]] void _Exit(int status) {
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): C's own name for it
+CUDIAG_EXPORT void _Exit(int status) {
     cudiag::finish(cudiag::EndHow::exit_now, status & 0xff);
     if (const auto real = cudiag::originals()._Exit) {
         real(status);
@@ -37,7 +40,7 @@ CUDIAG_EXPORT [[noreturn]] void _Exit(int status) {
     leave(status);
 }
 
-CUDIAG_EXPORT [[noreturn]] void quick_exit(int status) {
+CUDIAG_EXPORT void quick_exit(int status) {
     cudiag::finish(cudiag::EndHow::quick_exit, status & 0xff);
     if (const auto real = cudiag::originals().quick_exit) {
         real(status);
@@ -45,7 +48,7 @@ CUDIAG_EXPORT [[noreturn]] void quick_exit(int status) {
     leave(status);
 }
 
-CUDIAG_EXPORT [[noreturn]] void abort() {
+CUDIAG_EXPORT void abort() {
     cudiag::finish(cudiag::EndHow::abort, SIGABRT);
     if (const auto real = cudiag::originals().abort) {
         real();
