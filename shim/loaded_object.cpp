@@ -18,11 +18,16 @@ struct Tables {
     const char* soname;
 };
 
+// ELF holds addresses as integers: here, and nowhere else, one becomes a pointer.
+template <class T>
+T* pointer_to(ElfW(Addr) address) {
+    return reinterpret_cast<T*>(address);  // NOLINT(performance-no-int-to-ptr): see above
+}
+
 // glibc relocates d_ptr in place, musl does not; the vdso's is never relocated.
 template <class T>
 const T* at(const struct dl_phdr_info& info, ElfW(Addr) address) {
-    return reinterpret_cast<const T*>(address < info.dlpi_addr ? info.dlpi_addr + address
-                                                               : address);
+    return pointer_to<const T>(address < info.dlpi_addr ? info.dlpi_addr + address : address);
 }
 
 Tables tables_of(const struct dl_phdr_info& info) {
@@ -30,8 +35,7 @@ Tables tables_of(const struct dl_phdr_info& info) {
     const ElfW(Dyn)* dynamic = nullptr;
     for (int i = 0; i < info.dlpi_phnum; ++i) {
         if (info.dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            dynamic =
-                reinterpret_cast<const ElfW(Dyn)*>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+            dynamic = pointer_to<const ElfW(Dyn)>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
         }
     }
     if (dynamic == nullptr) {
@@ -79,7 +83,7 @@ void* if_wanted(const struct dl_phdr_info& info, const Tables& tables, uint32_t 
     if (!usable || !visible || strcmp(tables.strings + symbol.st_name, name) != 0) {
         return nullptr;
     }
-    return reinterpret_cast<void*>(info.dlpi_addr + symbol.st_value);
+    return pointer_to<void>(info.dlpi_addr + symbol.st_value);
 }
 
 // DT_GNU_HASH: header of four words, bloom filter, buckets, chains (binutils' bfd/elflink.c, "gnu
