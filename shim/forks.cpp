@@ -9,6 +9,7 @@
 
 // What pthread_atfork is made of in glibc, whose own copy is linked statically. Absent from musl,
 // where the wiped page has to do.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,readability-identifier-naming): glibc's name
 extern "C" int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(),
                                  void* library) __attribute__((weak));
 

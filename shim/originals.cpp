@@ -53,7 +53,7 @@ const Originals& originals_with_loader() {
     // Two threads may do this at once; both find the same.
 #define CUDIAG_ORIGINAL(name, result, parameters)                                                  \
     if (found.name == nullptr) {                                                                   \
-        __atomic_store_n(&found.name, reinterpret_cast<result(*) parameters>(search(#name, true)), \
+        __atomic_store_n(&found.name, reinterpret_cast<decltype(found.name)>(search(#name, true)), \
                          __ATOMIC_RELEASE);                                                        \
         all = all && found.name != nullptr;                                                        \
     }

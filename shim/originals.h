@@ -9,6 +9,7 @@
 namespace cudiag {
 
 struct Originals {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): parts of a declaration, which can bear none
 #define CUDIAG_ORIGINAL(name, result, parameters) result(*name) parameters;
 #include "shim/originals.def"
 #undef CUDIAG_ORIGINAL
