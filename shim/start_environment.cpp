@@ -5,7 +5,9 @@
 namespace cudiag {
 namespace {
 
-enum Use : unsigned char { kRecord = 1, kPass = 2 };
+// Uses of a variable, bits of a set.
+constexpr unsigned char kRecord = 1;
+constexpr unsigned char kPass = 2;
 
 struct Name {
     const char* text;  // a whole name, or a prefix when it ends in '*'
