@@ -78,10 +78,10 @@ std::uint64_t realtime_ns() {
 
 FieldValue FieldValue::of(Field field, const void* bytes, std::size_t size) {
     if (bytes == nullptr) {
-        return {field, "", 0, 0};
+        return {"", 0, 0, field};
     }
     constexpr std::size_t kMost = UINT32_MAX;
-    return {field, bytes, static_cast<std::uint32_t>(size < kMost ? size : kMost), 0};
+    return {bytes, 0, static_cast<std::uint32_t>(size < kMost ? size : kMost), field};
 }
 
 FieldValue FieldValue::of(Field field, const char* text) {
@@ -89,7 +89,7 @@ FieldValue FieldValue::of(Field field, const char* text) {
 }
 
 FieldValue FieldValue::of(Field field, std::uint64_t number) {
-    return {field, nullptr, sizeof number, number};
+    return {nullptr, number, sizeof number, field};
 }
 
 OpenResult Writer::open(int directory, const char* name, const Capacity& capacity,

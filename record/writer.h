@@ -11,10 +11,10 @@ namespace cudiag {
 
 // One field of an entry to be. Text points to the caller's bytes, which are copied by append.
 struct FieldValue {
-    Field field;
     const void* bytes;
-    std::uint32_t size;
     std::uint64_t number;  // used when bytes is nullptr
+    std::uint32_t size;
+    Field field;
 
     static FieldValue of(Field field, const void* bytes, std::size_t size);
     static FieldValue of(Field field, const char* text);  // nullptr counts as ""
