@@ -175,19 +175,19 @@ const BuildStep* BuildCase::nvcc() const {
 }
 
 std::string BuildCase::source() const {
-    const std::vector<std::string_view> kSources{".cu", ".cpp", ".cc", ".cxx", ".c", ".C"};
+    const std::vector<std::string_view> sources{".cu", ".cpp", ".cc", ".cxx", ".c", ".C"};
     // nvcc's and the driver's own arguments name the user's file; their children's may be made-up
     // ones.
     for (auto it = above.rbegin(); it != above.rend(); ++it) {
         const std::string tool = (*it)->tool();
         if (tool == "nvcc" || tool == "gcc" || tool == "g++" || tool == "cc" || tool == "c++" ||
             tool == "clang" || tool == "clang++" || tool == "ccache") {
-            if (const auto file = argument_ending((*it)->argv, kSources)) {
+            if (const auto file = argument_ending((*it)->argv, sources)) {
                 return absolute_path(*file, (*it)->cwd);
             }
         }
     }
-    const auto file = argument_ending(step.argv, kSources);
+    const auto file = argument_ending(step.argv, sources);
     return file ? absolute_path(*file, step.cwd) : "";
 }
 

@@ -27,7 +27,7 @@ bool is_script(const std::string& path) {
 // (_run_ninja_build; torch 1.0 to 2.13 have "-v" there).
 std::string patched_file(const std::vector<std::string>& sites) {
     for (const std::string& site : sites) {
-        const std::string path = site + "/torch/utils/cpp_extension.py";
+        std::string path = site + "/torch/utils/cpp_extension.py";
         std::ifstream file{path};
         for (std::string line; std::getline(file, line);) {
             if (line.find("['ninja', '--version']") != std::string::npos ||

@@ -71,7 +71,7 @@ std::string absolute_path(const std::string& path, const std::string& directory)
     }
     const std::filesystem::path whole =
         path.front() == '/' ? std::filesystem::path{path} : std::filesystem::path{directory} / path;
-    const std::string plain = whole.lexically_normal().string();
+    std::string plain = whole.lexically_normal().string();
     if (path.find("..") == std::string::npos) {
         return plain;
     }
