@@ -10,6 +10,7 @@
 #include <ctime>
 #include <set>
 
+#include "diagnose/build/words.h"
 #include "present/finding_json.h"
 
 namespace cudiag {
@@ -138,6 +139,40 @@ std::string render_chain(const Json& chain, const Json& last, const Painter& pai
     return text.empty() ? "" : painter.line("chain", text);
 }
 
+struct Told {
+    std::string label, text;
+};
+
+// Sizes with a unit, a count before and after in one line, long lists cut: `cudiag report --json`
+// has them as they are.
+Told told_as(const std::string& key, const Json& value, const Json& evidence) {
+    const auto without = [&](std::string_view ending) {
+        const bool has = key.size() > ending.size() &&
+                         key.compare(key.size() - ending.size(), ending.size(), ending) == 0;
+        return has ? key.substr(0, key.size() - ending.size()) : std::string{};
+    };
+    if (const std::string what = without("_bytes"); !what.empty() && value.is_number()) {
+        constexpr std::uint64_t kReadable = 1'000'000;
+        const auto bytes = value.get<std::uint64_t>();
+        return bytes < kReadable ? Told{label_of(key), value.dump()}
+                                 : Told{label_of(what), bytes_text(bytes)};
+    }
+    if (!without("_before").empty()) {
+        return {};
+    }
+    if (const std::string what = without("_after"); !what.empty()) {
+        const std::string before = text_of(evidence.value(what + "_before", Json{}));
+        return {label_of(what), before + " → " + text_of(value)};
+    }
+    constexpr std::size_t kMost = 8;
+    if (value.is_array() && value.size() > kMost) {
+        const Json first(value.begin(), value.begin() + kMost);
+        return {label_of(key),
+                fmt::format("{}, … and {} more", text_of(first), value.size() - kMost)};
+    }
+    return {label_of(key), text_of(value)};
+}
+
 std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
     static const std::set<std::string> told_elsewhere{"error",    "asked",       "chain",
@@ -156,13 +191,15 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
     if (evidence.contains("near_misses")) {
         out += render_copies(evidence.at("near_misses"), painter);
     }
+    if (!evidence.contains("chain") && evidence.contains("needed_by")) {
+        out += painter.line("needed by", text_of(evidence.at("needed_by")));
+    }
     std::string others;
     for (const auto& [key, value] : evidence.items()) {
-        const std::string text = text_of(value);
+        const auto [label, text] = told_as(key, value, evidence);
         if (told_elsewhere.count(key) > 0 || text.empty()) {
             continue;
         }
-        const std::string label = label_of(key);
         // A label longer than its column goes before the text.
         others += label.size() < kLabel ? painter.line(label, text)
                                         : painter.line("", label + ": " + text);

@@ -93,6 +93,9 @@ enum class EntryKind : std::uint16_t {
                          // status other than 0, or builds: as its parent saw it
     lock_held = 14,      // a file named `lock` was to be made and was there already
     build_file = 15,     // a build.ninja was opened by a program that is no build tool
+    // Of recordings again.
+    cuda_driver = 16,       // the libcuda that this process asks: path, driver_version
+    cuda_call_failed = 17,  // a call of the driver gave an error: name, error, text, caller, frames
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
@@ -142,6 +145,7 @@ enum class Field : std::uint16_t {
     processes_refused = 91,   // pids.events max: forks refused, ever
     count = 92,               // of the same thing
     user_process_limit = 93,  // RLIMIT_NPROC
+    driver_version = 94,      // as cuDriverGetVersion gives it: 13000 is 13.0
 };
 
 // An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last
