@@ -169,6 +169,8 @@ Process facts_of(const Recording& recording) {
             case EntryKind::step_ended:
             case EntryKind::lock_held:
             case EntryKind::build_file:
+            case EntryKind::cuda_driver:
+            case EntryKind::cuda_call_failed:
                 break;
         }
     }

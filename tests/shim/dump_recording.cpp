@@ -44,6 +44,10 @@ std::string name_of(EntryKind kind) {
             return "lock_held";
         case EntryKind::build_file:
             return "build_file";
+        case EntryKind::cuda_driver:
+            return "cuda_driver";
+        case EntryKind::cuda_call_failed:
+            return "cuda_call_failed";
     }
     return std::to_string(static_cast<int>(kind));
 }
