@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -114,17 +115,35 @@ bool is_run(const fs::path& directory) {
     return false;
 }
 
+bool absolute(const std::string& path) {
+    return !path.empty() && path.front() == '/';
+}
+
+// Is it writable, or could it be made?
+bool can_be_had(fs::path path) {
+    while (access(path.c_str(), W_OK | X_OK) != 0) {
+        if (errno != ENOENT || !path.has_relative_path()) {
+            return false;
+        }
+        path = path.parent_path();
+    }
+    return true;
+}
+
 }  // namespace
 
+// As the shim chooses (shim/run_directory.cpp).
 std::string runs_directory() {
     if (std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
         return directory;
     }
-    if (const std::string state = variable("XDG_STATE_HOME"); !state.empty()) {
-        return state + "/cudiag/runs";
-    }
-    if (const std::string home = variable("HOME"); !home.empty()) {
-        return home + "/.local/state/cudiag/runs";
+    const std::string state = variable("XDG_STATE_HOME");
+    const std::string home = variable("HOME");
+    std::string directory = absolute(state)  ? state + "/cudiag/runs"
+                            : absolute(home) ? home + "/.local/state/cudiag/runs"
+                                             : "";
+    if (!directory.empty() && can_be_had(directory)) {
+        return directory;
     }
     return fmt::format("/tmp/cudiag-{}/runs", getuid());
 }

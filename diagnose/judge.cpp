@@ -152,6 +152,9 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
             out.add(std::move(*finding));
         }
     }
+    if (auto finding = journal_incomplete(facts)) {
+        out.add(std::move(*finding));
+    }
     std::vector<Finding> findings = out.take();
     std::set<std::string> explained;
     for (const Finding& finding : findings) {

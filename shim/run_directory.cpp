@@ -94,6 +94,25 @@ int walk(bool make) {
     return at;
 }
 
+// Is it writable, or could it be made? A home may be read-only, or (Debian's /nonexistent) not be
+// there for ever.
+bool can_be_had(const char* path) {
+    char at[1024];
+    if (Text{at, sizeof at}.add(path).cut()) {
+        return false;
+    }
+    for (;;) {
+        if (access(at, W_OK | X_OK) == 0) {
+            return true;
+        }
+        char* slash = strrchr(at, '/');
+        if (errno != ENOENT || slash == nullptr || slash == at) {
+            return false;
+        }
+        *slash = '\0';
+    }
+}
+
 void find() {
     if (known) {
         return;
@@ -109,7 +128,8 @@ void find() {
     const char* state_home = start_variable("XDG_STATE_HOME");
     const char* home = start_variable("HOME");
     size_t private_from = 0;
-    if (given != nullptr && *given != '\0') {
+    const bool chosen = given != nullptr && *given != '\0';
+    if (chosen) {
         if (*given != '/') {
             // Relative to where the process is now: nearly always where it was started.
             char here[1024];
@@ -117,11 +137,15 @@ void find() {
             text.add(length > 0 && here[0] == '/' ? here : "").add("/");
         }
         text.add(given);
-    } else if (state_home != nullptr && *state_home == '/') {
-        text.add(state_home).add("/cudiag/runs");
-    } else if (home != nullptr && *home == '/') {
-        text.add(home).add("/.local/state/cudiag/runs");
     } else {
+        if (state_home != nullptr && *state_home == '/') {
+            text.add(state_home).add("/cudiag/runs");
+        } else if (home != nullptr && *home == '/') {
+            text.add(home).add("/.local/state/cudiag/runs");
+        }
+    }
+    if (text.length() == 0 || (!chosen && !can_be_had(directory))) {
+        text = Text{directory, sizeof directory};
         text.add("/tmp/");
         private_from = text.length();
         text.add("cudiag-").add(static_cast<uint64_t>(getuid())).add("/runs");

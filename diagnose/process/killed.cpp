@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "diagnose/process/rules.h"
+#include "record/format.h"
 
 namespace cudiag {
 namespace {
@@ -55,24 +56,47 @@ std::optional<Finding> process_killed(const Process& process,
     return finding;
 }
 
-std::optional<Finding> record_incomplete(const Process& process) {
-    if (!process.lost.any()) {
+namespace {
+
+std::optional<Finding> incomplete(const Losses& lost, const std::string& file, std::string title) {
+    if (!lost.any()) {
         return std::nullopt;
     }
     Finding finding;
     finding.slug = "record-incomplete";
     finding.severity = Severity::warning;
-    finding.pid = process.pid;
-    finding.argv = process.argv;
-    finding.time_ns = process.start_time_ns;
-    finding.title = fmt::format("the recording of process {} is not whole", process.pid);
-    finding.evidence["recording"] = process.recording;
-    finding.evidence["torn_entries"] = process.lost.torn_entries;
-    finding.evidence["dropped_entries"] = process.lost.dropped_entries;
-    finding.evidence["torn_records"] = process.lost.torn_records;
-    finding.evidence["refused_threads"] = process.lost.refused_threads;
-    finding.evidence["damage"] = process.lost.damage;
+    finding.title = std::move(title);
+    finding.evidence["recording"] = file;
+    finding.evidence["torn_entries"] = lost.torn_entries;
+    finding.evidence["dropped_entries"] = lost.dropped_entries;
+    finding.evidence["torn_records"] = lost.torn_records;
+    finding.evidence["refused_threads"] = lost.refused_threads;
+    finding.evidence["damage"] = lost.damage;
     finding.limits = "what is missing is not known; what is shown is whole";
+    return finding;
+}
+
+}  // namespace
+
+std::optional<Finding> record_incomplete(const Process& process) {
+    auto finding = incomplete(process.lost, process.recording,
+                              fmt::format("the recording of process {} is not whole", process.pid));
+    if (finding) {
+        finding->pid = process.pid;
+        finding->argv = process.argv;
+        finding->time_ns = process.start_time_ns;
+    }
+    return finding;
+}
+
+std::optional<Finding> journal_incomplete(const Facts& facts) {
+    auto finding = incomplete(facts.build.lost, facts.run_directory + "/" + kJournalName,
+                              "the journal of the build is not whole: steps of it may be missing");
+    if (finding && !facts.processes.empty()) {
+        finding->pid = facts.processes.front().root_pid;
+        finding->argv = facts.processes.front().argv;
+        finding->time_ns = facts.processes.front().start_time_ns;
+    }
     return finding;
 }
 

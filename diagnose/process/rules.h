@@ -15,6 +15,9 @@ std::optional<Finding> process_killed(const Process& process,
 // A recording that lost something.
 std::optional<Finding> record_incomplete(const Process& process);
 
+// The same of a build's journal.
+std::optional<Finding> journal_incomplete(const Facts& facts);
+
 // Why a failed load is told at all: what ties it to the end of the process.
 enum class Tie : unsigned char {
     none,       // a probe, as far as can be told: silence

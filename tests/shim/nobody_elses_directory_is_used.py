@@ -51,6 +51,13 @@ try:
     end({}, preexec_fn=as_nobody)
     assert len(records(shared)) == 1 and shared.stat().st_uid == uid and stat.S_IMODE(shared.stat().st_mode) == 0o700, shared
     shutil.rmtree(shared)
+    for home in ("/nonexistent", str(bed.root / "home"), "/proc/self"):      # one that is not, one of root's, one that nothing can be made in
+        end({"HOME": home}, preexec_fn=as_nobody)
+        assert len(records(shared)) == 1, home
+        shutil.rmtree(shared)
+    end({"XDG_STATE_HOME": "/nonexistent/state", "HOME": "/"}, preexec_fn=as_nobody)
+    assert len(records(shared)) == 1
+    shutil.rmtree(shared)
     trap.mkdir(mode=0o700)
     os.chown(trap, uid, uid)                                      # even one of its own: somebody else chose it
     shared.symlink_to(trap)                                       # a link where the directory should be

@@ -143,5 +143,33 @@ TEST(ProcessKilled, NamesTheSignalThatTheParentSaw) {
     EXPECT_EQ(finding->confidence, Confidence::certain);
 }
 
+TEST(RecordIncomplete, IsSilentOnAWholeRecording) {
+    EXPECT_FALSE(record_incomplete(Process{}));
+    EXPECT_FALSE(journal_incomplete(Facts{}));
+}
+
+TEST(RecordIncomplete, CountsWhatARecordingLost) {
+    Process process;
+    process.pid = 7;
+    process.recording = "/runs/1/7.rec";
+    process.lost.dropped_entries = 3;
+    const auto finding = record_incomplete(process);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->severity, Severity::warning);
+    EXPECT_EQ(finding->pid, 7);
+    EXPECT_EQ(finding->evidence["recording"], "/runs/1/7.rec");
+    EXPECT_EQ(finding->evidence["dropped_entries"], 3);
+}
+
+TEST(RecordIncomplete, CountsWhatAJournalLost) {
+    Facts facts;
+    facts.run_directory = "/runs/1";
+    facts.build.lost.torn_entries = 1;
+    const auto finding = journal_incomplete(facts);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence["recording"], "/runs/1/build.journal");
+    EXPECT_EQ(finding->evidence["torn_entries"], 1);
+}
+
 }  // namespace
 }  // namespace cudiag
