@@ -10,7 +10,7 @@
 #include <ctime>
 #include <set>
 
-#include "diagnose/build/words.h"
+#include "diagnose/units.h"
 #include "present/finding_json.h"
 
 namespace cudiag {
@@ -154,8 +154,9 @@ Told told_as(const std::string& key, const Json& value, const Json& evidence) {
     if (const std::string what = without("_bytes"); !what.empty() && value.is_number()) {
         constexpr std::uint64_t kReadable = 1'000'000;
         const auto bytes = value.get<std::uint64_t>();
-        return bytes < kReadable ? Told{label_of(key), value.dump()}
-                                 : Told{label_of(what), bytes_text(bytes)};
+        return bytes == 0          ? Told{}
+               : bytes < kReadable ? Told{label_of(key), value.dump()}
+                                   : Told{label_of(what), bytes_text(bytes)};
     }
     if (!without("_before").empty()) {
         return {};

@@ -9,6 +9,7 @@
 
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/units.h"
 
 namespace cudiag {
 namespace {

@@ -1,7 +1,5 @@
 #include "diagnose/build/words.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -119,14 +117,6 @@ std::string command_text(const std::vector<std::string>& argv, std::size_t most)
         }
     }
     return text;
-}
-
-std::string bytes_text(std::uint64_t bytes) {
-    constexpr double kMega = 1e6;
-    constexpr double kGiga = 1e9;
-    const auto number = static_cast<double>(bytes);
-    return number >= kGiga ? fmt::format("{:.1f} GB", number / kGiga)
-                           : fmt::format("{:.0f} MB", number / kMega);
 }
 
 }  // namespace cudiag

@@ -36,7 +36,4 @@ std::optional<std::string> argument_ending(const std::vector<std::string>& argv,
 // A command line for people, cut where it is long.
 std::string command_text(const std::vector<std::string>& argv, std::size_t most = 120);
 
-// "1.3 GB", "512 MB".
-std::string bytes_text(std::uint64_t bytes);
-
 }  // namespace cudiag

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "diagnose/units.h"
 #include "tests/unit/diagnose/loader/elf_world.h"
 
 namespace cudiag {
