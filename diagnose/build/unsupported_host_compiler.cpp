@@ -35,7 +35,7 @@ std::string cxx_of(const HostCompiler& compiler) {
 }
 
 std::string exports_for(const HostCompiler& compiler, const BuildCase& c) {
-    const std::string command =
+    std::string command =
         fmt::format("export CC={} CXX={}", base_name(compiler.path), cxx_of(compiler));
     if (is_given(c, {"-ccbin", "--compiler-bindir"})) {
         return command;  // it goes before a variable

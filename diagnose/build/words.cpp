@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 namespace cudiag {
 
@@ -32,7 +33,7 @@ std::vector<std::string> shell_words(std::string_view text) {
             word += text[++i];
             in_word = true;
         } else if (quote != 0 ? c == quote : (c == '"' || c == '\'')) {
-            quote = quote != 0 ? 0 : c;
+            quote = quote != 0 ? '\0' : c;
             in_word = true;
         } else if (quote == 0 && (c == ' ' || c == '\t' || c == '\n')) {
             if (in_word) {
