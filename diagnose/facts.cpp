@@ -28,6 +28,17 @@ LoadFailure failure_of(const EntryRead& entry) {
             .snapshot = entry.number(Field::snapshot).value_or(0)};
 }
 
+FailedCudaCall cuda_failure_of(const EntryRead& entry) {
+    return {.time_ns = entry.realtime_ns,
+            .tid = static_cast<std::int32_t>(entry.tid),
+            .name = std::string{entry.text(Field::name)},
+            .error = entry.number(Field::error).value_or(0),
+            .text = std::string{entry.text(Field::text)},
+            .caller = std::string{entry.text(Field::caller)},
+            .caller_offset = entry.number(Field::caller_offset).value_or(0),
+            .python = frames_of(entry)};
+}
+
 // As str() of the exception would give it: of an OSError its number, text and file; of several
 // arguments all that are text, as a tuple shows them.
 std::string message_of(const EntryRead& entry) {
@@ -163,14 +174,20 @@ Process facts_of(const Recording& recording) {
             case EntryKind::asked_program:
                 process.asked_programs.push_back(asked_program_of(entry));
                 break;
+            case EntryKind::cuda_driver:
+                process.cuda_driver =
+                    CudaDriver{.path = std::string{entry.text(Field::path)},
+                               .version = entry.number(Field::driver_version).value_or(0)};
+                break;
+            case EntryKind::cuda_call_failed:
+                process.cuda_failures.push_back(cuda_failure_of(entry));
+                break;
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal
             case EntryKind::step_ended:
             case EntryKind::lock_held:
             case EntryKind::build_file:
-            case EntryKind::cuda_driver:
-            case EntryKind::cuda_call_failed:
                 break;
         }
     }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,24 @@ struct PythonException {
     std::uint64_t chain = 0;
 };
 
+// The libcuda that the process asked.
+struct CudaDriver {
+    std::string path;
+    std::uint64_t version = 0;  // as cuDriverGetVersion gives it: 13000 is 13.0; 0 if it gave none
+};
+
+// A call of the driver that gave an error. Programs probe: on its own it says nothing of the end.
+struct FailedCudaCall {
+    std::uint64_t time_ns = 0;
+    std::int32_t tid = 0;
+    std::string name;         // as the driver exports it: cuMemAlloc_v2
+    std::uint64_t error = 0;  // a CUresult
+    std::string text;         // the driver's own words for that error, "" if it has none
+    std::string caller;       // module that called: often libcudart; "" if unknown
+    std::uint64_t caller_offset = 0;
+    std::vector<PythonFrame> python;  // innermost first
+};
+
 struct ChildDeath {
     std::uint64_t time_ns = 0;
     std::int32_t pid = 0;
@@ -72,6 +91,8 @@ struct Process {
     std::vector<PythonException> exceptions;
     std::vector<ChildDeath> deaths;
     std::vector<AskedProgram> asked_programs;
+    std::optional<CudaDriver> cuda_driver;
+    std::vector<FailedCudaCall> cuda_failures;  // in their order; repeats are left out
     Losses lost;
 
     const std::vector<Module>& modules_at(

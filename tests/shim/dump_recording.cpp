@@ -80,7 +80,8 @@ std::string name_of(Field field) {
                                         "memory_limit",  "memory_peak",
                                         "oom_kills",     "cgroup_version",
                                         "process_limit", "processes_refused",
-                                        "count"};
+                                        "count",         "user_process_limit",
+                                        "driver_version"};
     const auto number = static_cast<std::size_t>(field);
     if (number < std::size(kTexts)) {
         return kTexts[number];

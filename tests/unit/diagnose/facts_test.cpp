@@ -52,6 +52,45 @@ TEST(Facts, GiveEachFailureTheModulesOfItsTime) {
     EXPECT_TRUE(process.modules_at(3).empty());
 }
 
+TEST(Facts, KeepFailedCallsOfTheDriverInTheirOrder) {
+    const Process process = facts_of(recording_of(
+        {{EntryKind::cuda_driver,
+          8,
+          1,
+          {text(Field::path, "/lib/libcuda.so.1"), number(Field::driver_version, 13000)}},
+         {EntryKind::cuda_call_failed,
+          9,
+          200,
+          {text(Field::name, "cuMemAlloc_v2"), number(Field::error, 2),
+           text(Field::text, "out of memory"), text(Field::caller, "/lib/libcudart.so.13"),
+           number(Field::caller_offset, 64), text(Field::python_file, "train.py"),
+           number(Field::python_line, 7), text(Field::python_function, "step")}},
+         {EntryKind::cuda_call_failed, 9, 300, {text(Field::name, "cuInit")}}}));
+    ASSERT_TRUE(process.cuda_driver);
+    EXPECT_EQ(process.cuda_driver->path, "/lib/libcuda.so.1");
+    EXPECT_EQ(process.cuda_driver->version, 13000U);
+    ASSERT_EQ(process.cuda_failures.size(), 2U);
+    const FailedCudaCall& first = process.cuda_failures[0];
+    EXPECT_EQ(first.name, "cuMemAlloc_v2");
+    EXPECT_EQ(first.error, 2U);
+    EXPECT_EQ(first.text, "out of memory");
+    EXPECT_EQ(first.caller, "/lib/libcudart.so.13");
+    EXPECT_EQ(first.caller_offset, 64U);
+    EXPECT_EQ(first.time_ns, 200U);
+    EXPECT_EQ(first.tid, 9);
+    ASSERT_EQ(first.python.size(), 1U);
+    EXPECT_EQ(first.python[0].file, "train.py");
+    // What a damaged entry lacks is told as nothing, not invented.
+    EXPECT_EQ(process.cuda_failures[1].error, 0U);
+    EXPECT_TRUE(process.cuda_failures[1].python.empty());
+}
+
+TEST(Facts, KnowNoDriverWhereNoneWasAsked) {
+    const Process process = facts_of(recording_of({{EntryKind::snapshot, 8, 1, {}}}));
+    EXPECT_FALSE(process.cuda_driver);
+    EXPECT_TRUE(process.cuda_failures.empty());
+}
+
 TEST(Facts, SkipKindsAndFieldsOfALaterFormat) {
     const Process process = facts_of(
         recording_of({{static_cast<EntryKind>(999), 8, 1, {text(static_cast<Field>(999), "?")}},
