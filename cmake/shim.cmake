@@ -1,6 +1,7 @@
 # The link rules of a guest: libcudiag.so needs libc alone, exports what it interposes and nothing else, takes a few words of
 # thread-local storage laid out at start, and binds lazily (a symbol that a foreign libc lacks must not end the program).
 file(GLOB CUDIAG_SHIM_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shim/*.cpp ${PROJECT_SOURCE_DIR}/shim/*.S
+  ${PROJECT_SOURCE_DIR}/shim/cuda/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.S)
 add_library(cudiag_shim SHARED ${CUDIAG_SHIM_SOURCES} ${PROJECT_SOURCE_DIR}/record/writer.cpp

@@ -11,6 +11,7 @@
 #include "record/keep_errno.h"
 #include "shim/asked.h"
 #include "shim/build.h"
+#include "shim/cuda/failed_calls.h"
 #include "shim/explain.h"
 #include "shim/forks.h"
 #include "shim/journal.h"
@@ -50,6 +51,7 @@ void begin_afresh() {
     forget_session();
     forget_run_directory();
     forget_modules();
+    forget_driver_calls();
     forget_explanation();
     forget_step();
     forget_last_exception();

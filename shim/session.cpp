@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "record/keep_errno.h"
+#include "shim/cuda/failed_calls.h"
 #include "shim/forks.h"
 #include "shim/lifecycle.h"
 #include "shim/modules.h"
@@ -187,6 +188,7 @@ bool open_session() {
     if (change_state(SessionState::idle, SessionState::opening)) {
         const bool opened = open_now();
         store_state(opened ? SessionState::open : SessionState::given_up);
+        note_driver();
         return opened;
     }
     // Another thread is at it: its work is bounded, and so is the wait (2 s, for an emulated or
@@ -233,6 +235,7 @@ void discard_session(bool last) {
     }
     if (!last) {
         forget_modules();
+        forget_driver_calls();
         store_state(SessionState::idle);
     }
 }

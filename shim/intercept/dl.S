@@ -2,6 +2,8 @@
 // make the shim the caller, and the caller's DT_RPATH, DT_RUNPATH, $ORIGIN and namespace would be lost.
 // The exec functions with a variable argument list jump too: only a jump hands it on untouched.
 //
+// dlsym jumps as well, for RTLD_NEXT and RTLD_DEFAULT; only names like the driver's ("cu" and a capital) are looked at first.
+//
 // Each entry calls a note function with the arguments, and the return address; it returns the
 // address to jump to (never null). All argument registers are kept.
 
@@ -26,6 +28,7 @@
     .size \name, . - \name
 .endm
 
+    .hidden cudiag_real_dlsym
     .text
 // void* dlopen(const char* file, int mode)
 ENTRY dlopen
@@ -64,6 +67,38 @@ ENTRY dlmopen
     .cfi_adjust_cfa_offset -8
     jmp *%rax
 LEAVE dlmopen
+
+// void* dlsym(void* handle, const char* name). Nearly every name leaves after one or two compares.
+ENTRY dlsym
+    testq %rsi, %rsi
+    je 1f
+    cmpb $'c', (%rsi)
+    jne 1f
+    cmpb $'u', 1(%rsi)
+    jne 1f
+    movzbl 2(%rsi), %eax
+    subl $'A', %eax
+    cmpl $25, %eax
+    jbe 2f
+1:  movq cudiag_real_dlsym(%rip), %rax
+    testq %rax, %rax
+    je 2f
+    jmp *%rax
+2:  pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    subq $8, %rsp
+    .cfi_adjust_cfa_offset 8
+    call cudiag_enter_dlsym
+    addq $8, %rsp
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    jmp *%rax
+LEAVE dlsym
 
 // int exec*(…): six argument registers, and %al for the variable ones.
 .macro EXEC name
@@ -144,6 +179,7 @@ LEAVE \name
     br x17
 .endm
 
+    .hidden cudiag_real_dlsym
     .text
 ENTRY dlopen
     SAVE_ARGUMENTS
@@ -158,6 +194,28 @@ ENTRY dlmopen
     bl cudiag_enter_dlmopen
     RESTORE_AND_JUMP
 LEAVE dlmopen
+
+// Nearly every name leaves after one or two compares.
+ENTRY dlsym
+    cbz x1, 1f
+    ldrb w9, [x1]
+    cmp w9, #'c'
+    b.ne 1f
+    ldrb w9, [x1, #1]
+    cmp w9, #'u'
+    b.ne 1f
+    ldrb w9, [x1, #2]
+    sub w9, w9, #'A'
+    cmp w9, #25
+    b.ls 2f
+1:  adrp x17, cudiag_real_dlsym
+    ldr x17, [x17, #:lo12:cudiag_real_dlsym]
+    cbz x17, 2f
+    br x17
+2:  SAVE_ARGUMENTS
+    bl cudiag_enter_dlsym
+    RESTORE_AND_JUMP
+LEAVE dlsym
 
 .macro EXEC name
 ENTRY \name
