@@ -65,6 +65,27 @@ assert story("sym cuMemAlloc_v2", "call", fails={"cuMemAlloc_v2": 2}, set={"CUDI
 both = story("sym cuLaunchKernel", "quiet 100000", "sym cuMemAlloc_v2", "quiet 1000", fails={"cuMemAlloc_v2": 2}, set={"FAKE_DRIVER_QUIET": 1})
 assert both.under.stdout.count("  0 allocations") == 2, both.under.stdout
 if not MACHINE:
+    # The line of Python that called, while its thread holds the GIL; without it no Python is asked.
+    script = bed.root / "story.py"
+    script.write_text("""\
+import ctypes, sys
+
+def inner(cuda):
+    return cuda.cuMemAlloc_v2(1, 2)
+
+holding, released = ctypes.PyDLL(sys.argv[1]), ctypes.CDLL(sys.argv[1])
+try:
+    raise KeyError("kept")
+except KeyError:
+    print(inner(holding), released.cuMemFree_v2(1), repr(sys.exc_info()[1]))
+sys.exit(3)
+""")
+    both = bed.twin(sys.executable, script, library, env=fake_driver.environment({"cuMemAlloc_v2": 2, "cuMemFree_v2": 1}))
+    held, free = both.recorded("cuda_call_failed")
+    assert (held["name"], held["python_file"], held.all("python_line"), held.all("python_function")) == (
+        "cuMemAlloc_v2", str(script), [4, 10], ["inner", "<module>"]), held
+    assert free["name"] == "cuMemFree_v2" and free["python_file"] is None, free
+
     text = f"open {library}\nsym cuLaunchKernel\ntime 20000\nsym cuCtxSetCurrent\ntime 20000\nexit 0\n"
     alone, under = (bed.run(program, shim=shim, input=text, env={"FAKE_DRIVER_QUIET": 1}).stdout for shim in (False, True))
     for name, a, b in zip(("11 arguments", "1 argument"), *([float(ns) for ns in re.findall(r"([\d.]+) ns", out)] for out in (alone, under))):
