@@ -67,16 +67,22 @@ struct Wrapper<entry, int(Arguments...)> {
         if (__builtin_expect(result != 0, 0)) {
             note_failed_call(kCalls[entry], entry, result,
                              reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
-        } else if constexpr (entry == entry_cuInit) {
-            remember_driver();
-        } else if constexpr (entry == entry_cuGetProcAddress ||
-                             entry == entry_cuGetProcAddress_v2) {
-            replace(arguments...);
+        } else {
+            succeeded(arguments...);
         }
         return result;
     }
 
   private:
+    static void succeeded([[maybe_unused]] Arguments... arguments) {
+        if constexpr (entry == entry_cuInit) {
+            remember_driver();
+        }
+        if constexpr (entry == entry_cuGetProcAddress || entry == entry_cuGetProcAddress_v2) {
+            replace(arguments...);
+        }
+    }
+
     template <class... Rest>
     static void replace(const char* /*name*/, void** address, Rest... /*rest*/) {
         void* const wrapper =
@@ -88,13 +94,15 @@ struct Wrapper<entry, int(Arguments...)> {
 };
 
 void* wrapper_of(size_t entry) {
-    static void* const kWrappers[entries] = {
+    static void* const wrappers[entries] = {
+// NOLINTBEGIN(bugprone-macro-parentheses): part of a type, which can bear none
 #define CUDIAG_DRIVER_CALL(name, parameters, errors) \
     reinterpret_cast<void*>(&Wrapper<entry_##name, int parameters>::call),
 #include "shim/cuda/driver.def"
 #undef CUDIAG_DRIVER_CALL
+        // NOLINTEND(bugprone-macro-parentheses)
     };
-    return kWrappers[entry];
+    return wrappers[entry];
 }
 
 // Stands where a function was that only an unloaded libcuda had: CUDA_ERROR_DEINITIALIZED.
