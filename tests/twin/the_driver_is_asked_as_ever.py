@@ -49,6 +49,16 @@ both = bed.twin(program, input="\n".join(["open libcuda.so.1", "self", *of_none,
 assert "found" not in both.under.stdout, both.under.stdout
 assert both.recordings() == []
 
+# Names of the driver exist where they did: a weak reference stays null, and what was built without -lcuda does not load.
+weak = bed.program("names_a_driver.c", name="weak")
+lacks = bed.which("liblacks.so", "-DNEEDS=cuInit")
+both = bed.twin(weak, lacks, 0)
+assert "no driver" in both.under.stdout and "undefined symbol: cuInit" in both.under.stdout, both.under.stdout
+# Who names libcuda.so.1 in its NEEDED gets its functions from ld.so: as ever, and unseen (docs/decisions/0005).
+linked = bed.program("names_a_driver.c", "-Wl,--no-as-needed", f"-L{bed.root}", "-l:libcuda.so.1", f"-Wl,-rpath,{bed.root}", name="linked")
+both = bed.twin(linked, lacks, 3, env=fake_driver.environment({"cuMemAlloc_v2": 2}))
+assert "linked with a driver" in both.under.stdout and both.recorded("cuda_call_failed") == [], both.under.stdout
+
 # Closed and opened again, elsewhere and in between another one: the functions are those of the one that is there.
 text = "\n".join(f"open {file}\nsym cuInit\ncall\nsym cuCtxSynchronize_v2\nsym cuCtxSynchronize\ncall\nclose" for file in (library, older, library, older) * 3)
 bed.twin(program, input=text + "\nexit 0")
