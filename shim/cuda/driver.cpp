@@ -75,7 +75,8 @@ struct Wrapper<entry, int(Arguments...)> {
 
   private:
     static void succeeded([[maybe_unused]] Arguments... arguments) {
-        if constexpr (entry == entry_cuInit) {
+        // A runtime that finds the driver too old asks for its version, and never for cuInit.
+        if constexpr (entry == entry_cuInit || entry == entry_cuDriverGetVersion) {
             remember_driver();
         }
         if constexpr (entry == entry_cuGetProcAddress || entry == entry_cuGetProcAddress_v2) {

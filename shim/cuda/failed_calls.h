@@ -14,7 +14,8 @@ namespace cudiag {
 // functions apart. Not async-signal-safe, as CUDA is not.
 void note_failed_call(const DriverCall& call, size_t entry, int error, uintptr_t caller);
 
-// cuInit succeeded: remembers the driver, and notes it in the recording if there is one.
+// cuInit or cuDriverGetVersion succeeded: remembers the driver, and notes it in the recording if
+// there is one.
 void remember_driver();
 
 // Notes the driver, if this process has asked one and that was not done yet: the recording has just

@@ -1,5 +1,5 @@
 """NVIDIA's own libcudart of CUDA 11.8, 12.9 and 13.0 with no driver, one that is too old, one without a device, one that fails: its
-answers are the same under the shim, and the driver's refusals are recorded."""
+answers are the same under the shim, and the driver's version and refusals are recorded."""
 import fake_driver
 from twin import *
 
@@ -32,6 +32,8 @@ for runtime in runtimes:
         failed = [(entry["name"], entry["error"], Path(entry["caller"]).name) for entry in both.recorded("cuda_call_failed")]
         answers[what] = both.under.stdout.splitlines()[0]
         print(f"{runtime.name}, {what}: {answers[what]}; {'init called' if 'cuInit(' in both.under.stdout else 'no init'}; recorded {failed}")
+        version = settings.get("FAKE_DRIVER_VERSION", 13000)
+        assert [entry["driver_version"] for entry in both.recorded("cuda_driver")] == [version], what
         if what in ("no device", "broken", "mismatch") and "cuInit(" in both.under.stdout:
             assert failed and failed[0] == ("cuInit", settings["FAKE_DRIVER_FAILS"] and int(settings["FAKE_DRIVER_FAILS"].split("=")[1]), runtime.name), failed
         assert bed.twin(program, runtime, 0, env={"LD_LIBRARY_PATH": bed.root / "driver", **settings}).recordings() == []
