@@ -54,6 +54,20 @@ bool probe_before_lookup(const Process& process, const LoadFailure& probe) {
         });
 }
 
+// The GPU ran, and something that it was told to do failed: a library that could not be loaded
+// before is not why. The words are those of torch ("CUDA error: ", "CUDA out of memory"), CuPy and
+// JAX (names of cudaError_t and CUresult); errors of a CUDA that does not start are left out.
+bool is_of_a_running_gpu(const PythonException& exception) {
+    constexpr const char* kErrors[] = {"CUDA error: ", "CUDA out of memory", "cudaError",
+                                       "CUDA_ERROR_", "AcceleratorError"};
+    constexpr const char* kOfTheStart[] = {"nitializ", "driver",    "no CUDA-capable",
+                                           "NoDevice", "NO_DEVICE", "invalid device ordinal"};
+    const std::string text = exception.type + ": " + exception.message;
+    const auto has = [&](const char* word) { return text.find(word) != std::string::npos; };
+    return std::any_of(std::begin(kErrors), std::end(kErrors), has) &&
+           std::none_of(std::begin(kOfTheStart), std::end(kOfTheStart), has);
+}
+
 }  // namespace
 
 Tie tie_of(const Process& process, const LoadFailure& failure) {
@@ -64,6 +78,9 @@ Tie tie_of(const Process& process, const LoadFailure& failure) {
             process.exceptions.begin(), process.exceptions.end(),
             [&](const PythonException& exception) { return mentions(exception, failure); })) {
         return Tie::named;
+    }
+    if (std::any_of(process.exceptions.begin(), process.exceptions.end(), is_of_a_running_gpu)) {
+        return Tie::none;
     }
     if (failure.breakage) {
         return Tie::swallowed;

@@ -55,6 +55,20 @@ bool is_lookup(const Asked* asked, const LoadError& error) {
            (asked->has_name_space && is_mapped_anywhere(subject));
 }
 
+// Does Python's import ask, which hands the whole text on as an ImportError? Packages try optional
+// parts of their own so (CuPy its cuTENSOR) and go on as well: no news until the program fails.
+bool is_import(const FieldValue* frames, size_t count) {
+    constexpr char kImporter[] = "<frozen importlib";
+    constexpr size_t kLength = sizeof kImporter - 1;
+    for (size_t i = 0; i < count; ++i) {
+        if (frames[i].field == Field::python_file) {
+            return frames[i].bytes != nullptr && frames[i].size >= kLength &&
+                   memcmp(frames[i].bytes, kImporter, kLength) == 0;
+        }
+    }
+    return false;
+}
+
 void note_failure(EntryKind kind, const Asked* asked, const char* text, const LoadError& error) {
     const bool breakage = asked != nullptr && kind == EntryKind::dlopen_failed &&
                           is_breakage(asked->name, error, is_linker_script(asked->name));
@@ -86,9 +100,10 @@ void note_failure(EntryKind kind, const Asked* asked, const char* text, const Lo
         fields[count++] = FieldValue::of(Field::certain, uint64_t{1});
     }
     PythonFrames frames;
+    const size_t own = count;
     count += frames.collect(fields + count);
     (void)note(kind, fields, count);
-    if (breakage) {
+    if (breakage && !is_import(fields + own, count - own)) {
         note_breakage();
         explain_early();
     }

@@ -66,7 +66,7 @@ def main():
             report = subprocess.run([bin_directory / "cudiag", "report", "--json", records[0].parent], capture_output=True, text=True) if records else None
             told = [f["slug"] for f in json.loads(report.stdout)["findings"]] if report else []
             noted = subprocess.run([bin_directory / "cudiag_dump_recording", records[0]], capture_output=True, text=True).stdout if records else ""
-            noted = f'["error", {error}]' in noted.replace("\n", "")
+            noted = f'["error",{error}]' in noted
             print(f"{name:<36} status {alone.returncode} alone, {under.returncode} under the shim; recordings {len(records)}; findings {told}", flush=True)
             if alone.returncode != under.returncode or not records or not noted:
                 failed.append((name, under.stderr[-1500:]))

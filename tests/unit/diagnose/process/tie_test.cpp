@@ -86,6 +86,19 @@ TEST(TieOfALoadToTheEnd, IsSwallowedForCertainBreakage) {
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::swallowed);
 }
 
+TEST(TieOfALoadToTheEnd, IsNoneForBreakageBeforeAnErrorOfARunningGpu) {
+    Process process = python_that_ended(EndHow::exit, 1);
+    process.failures[0].breakage = true;
+    process.exceptions = {exception(
+        "CUDARuntimeError", "cudaErrorIllegalAddress: an illegal memory access was encountered")};
+    EXPECT_EQ(tie_of(process, process.failures[0]), Tie::none);
+    process.exceptions = {
+        exception("AcceleratorError", "CUDA error: device-side assert triggered")};
+    EXPECT_EQ(tie_of(process, process.failures[0]), Tie::none);
+    process.exceptions = {exception("RuntimeError", "CUDA error: initialization error")};
+    EXPECT_EQ(tie_of(process, process.failures[0]), Tie::swallowed);
+}
+
 TEST(TieOfALoadToTheEnd, TiesAProbeToTheLookupThatFailedInTheSamePackage) {
     Process process = python_that_ended(EndHow::exit, 1);
     process.failures[0].python = {
