@@ -1,6 +1,15 @@
 #include "diagnose/machine.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -45,6 +54,113 @@ std::string container_of(const std::string& root) {
     return {};
 }
 
+// access(2) asks the device cgroup as open(2) does, and wakes no device.
+std::vector<RefusedNode> refused_of(const std::string& root,
+                                    const std::vector<std::string>& nodes) {
+    std::vector<RefusedNode> refused;
+    for (const std::string& node : nodes) {
+        const std::string path = root + node;
+        std::error_code error;
+        if (fs::is_character_file(path, error) && access(path.c_str(), R_OK | W_OK) != 0) {
+            refused.push_back({node, errno});
+        }
+    }
+    return refused;
+}
+
+std::vector<std::string> mig_instances_of(const std::string& root) {
+    std::vector<std::string> instances;
+    std::error_code error;
+    const std::string top = root + "/proc/driver/nvidia/capabilities";
+    for (const auto& gpu : fs::directory_iterator(top, error)) {
+        const std::string name = gpu.path().filename().string();
+        std::error_code absent;
+        for (const auto& instance : fs::directory_iterator(gpu.path() / "mig", absent)) {
+            const std::string file = instance.path().filename().string();
+            if (name.rfind("gpu", 0) == 0 && file.rfind("gi", 0) == 0) {
+                instances.push_back(name + "/" + file);
+            }
+        }
+    }
+    std::sort(instances.begin(), instances.end());
+    return instances;
+}
+
+bool runs(const std::string& root, const std::string& program) {
+    std::error_code error;
+    for (const auto& process : fs::directory_iterator(root + "/proc", error)) {
+        const std::string name = process.path().filename().string();
+        if (std::isdigit(static_cast<unsigned char>(name.front())) != 0 &&
+            first_line(process.path().string() + "/comm") == program) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Of version 1 the hierarchy with `devices` in it, else the only one of version 2.
+std::string device_cgroup_of(const std::string& root) {
+    std::ifstream file{root + "/proc/self/cgroup"};
+    std::string unified;
+    for (std::string line; std::getline(file, line);) {
+        const auto first = line.find(':');
+        const auto second = line.find(':', first + 1);
+        if (first == std::string::npos || second == std::string::npos) {
+            continue;
+        }
+        const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+        if (controllers.find(",devices,") != std::string::npos) {
+            return line.substr(second + 1);
+        }
+        if (line.rfind("0::", 0) == 0) {
+            unified = line.substr(second + 1);
+        }
+    }
+    return unified;
+}
+
+std::string address_of(const sockaddr& address) {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const void* from = nullptr;
+    if (address.sa_family == AF_INET) {
+        from = &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+    } else if (address.sa_family == AF_INET6) {
+        from = &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+    }
+    if (from == nullptr ||
+        inet_ntop(address.sa_family, from, text.data(), text.size()) == nullptr) {
+        return {};
+    }
+    return text.data();
+}
+
+std::vector<Interface> interfaces_here() {
+    std::vector<Interface> interfaces;
+    ifaddrs* list = nullptr;
+    if (getifaddrs(&list) != 0) {
+        return interfaces;
+    }
+    for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+        auto known =
+            std::find_if(interfaces.begin(), interfaces.end(),
+                         [&](const Interface& other) { return other.name == each->ifa_name; });
+        if (known == interfaces.end()) {
+            known = interfaces.insert(known,
+                                      Interface{.name = each->ifa_name,
+                                                .addresses = {},
+                                                .up = (each->ifa_flags & IFF_UP) != 0,
+                                                .loopback = (each->ifa_flags & IFF_LOOPBACK) != 0});
+        }
+        const std::string address =
+            each->ifa_addr == nullptr ? std::string{} : address_of(*each->ifa_addr);
+        if (!address.empty()) {
+            known->addresses.push_back(address);
+        }
+    }
+    freeifaddrs(list);
+    return interfaces;
+}
+
 }  // namespace
 
 Machine observe_machine(const std::string& root) {
@@ -61,6 +177,15 @@ Machine observe_machine(const std::string& root) {
     machine.nvidia_pci = has_nvidia_pci(root);
     machine.container = container_of(root);
     machine.wsl = first_line(root + "/proc/version").find("icrosoft") != std::string::npos;
+    machine.refused_nodes = refused_of(root, machine.device_nodes);
+    machine.mig_instances = mig_instances_of(root);
+    machine.kernel = first_line(root + "/proc/sys/kernel/osrelease");
+    machine.uvm_hmm_disabled =
+        first_line(root + "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm");
+    machine.fabric_manager = runs(root, "nv-fabricmanage");  // the kernel keeps 15 bytes of a name
+    machine.uid = geteuid();
+    machine.device_cgroup = device_cgroup_of(root);
+    machine.interfaces = interfaces_here();
     return machine;
 }
 

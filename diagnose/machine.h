@@ -2,10 +2,25 @@
 // /proc, /run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace cudiag {
+
+// A device node that this user may not use.
+struct RefusedNode {
+    std::string path;
+    int error = 0;  // errno; EPERM for root comes from the device cgroup alone
+};
+
+// A network interface as getifaddrs tells it.
+struct Interface {
+    std::string name;
+    std::vector<std::string> addresses;
+    bool up = false;
+    bool loopback = false;
+};
 
 struct Machine {
     std::vector<std::string> device_nodes;  // /dev/nvidia*, /dev/dxg
@@ -13,6 +28,14 @@ struct Machine {
     bool nvidia_pci = false;    // a PCI device of vendor 0x10de
     std::string container;      // "docker", "podman", "apptainer", "kubernetes", …; "" outside
     bool wsl = false;
+    std::vector<RefusedNode> refused_nodes;  // of device_nodes
+    std::vector<std::string> mig_instances;  // "gpu0/gi1"; empty without MIG
+    std::string kernel;                      // its release
+    std::string uvm_hmm_disabled;            // parameter of nvidia_uvm: "Y", "N"; "" if not seen
+    bool fabric_manager = false;             // it runs, as far as this process can see
+    std::uint32_t uid = 0;                   // of whoever looks
+    std::string device_cgroup;               // path in the hierarchy that rules over devices
+    std::vector<Interface> interfaces;
 };
 
 // Observes this machine now. `root` is put before every path, for tests.

@@ -1,0 +1,52 @@
+#include "diagnose/machine.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/unit/diagnose/loader/elf_world.h"
+
+namespace cudiag {
+namespace {
+
+TEST(Machine, IsReadFromItsFiles) {
+    const ElfWorld world;
+    world.text("dev/nvidiactl", "");
+    world.text("dev/nvidia0", "");
+    world.text("proc/driver/nvidia/version",
+               "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Fri\nGCC version:\n");
+    world.text("proc/driver/nvidia/capabilities/gpu0/mig/gi2/access", "");
+    world.text("proc/driver/nvidia/capabilities/mig/config", "");
+    world.text("proc/sys/kernel/osrelease", "6.13.0\n");
+    world.text("proc/17/comm", "nv-fabricmanage\n");
+    world.text("proc/self/cgroup", "12:cpu,devices:/docker/abc\n3:memory:/other\n0::/unified\n");
+    world.text("sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "N\n");
+    const Machine machine = observe_machine(world.path());
+    EXPECT_EQ(machine.device_nodes, (std::vector<std::string>{"/dev/nvidia0", "/dev/nvidiactl"}));
+    EXPECT_TRUE(machine.refused_nodes.empty()) << "these are no devices";
+    EXPECT_EQ(machine.mig_instances, (std::vector<std::string>{"gpu0/gi2"}));
+    EXPECT_EQ(machine.kernel, "6.13.0");
+    EXPECT_TRUE(machine.fabric_manager);
+    EXPECT_EQ(machine.device_cgroup, "/docker/abc");
+    EXPECT_EQ(machine.uvm_hmm_disabled, "N");
+    EXPECT_NE(machine.driver_module.find("570.86.15"), std::string::npos);
+}
+
+TEST(Machine, OfCgroupVersion2HasTheOnlyHierarchy) {
+    const ElfWorld world;
+    world.text("proc/self/cgroup", "0::/kubepods/pod1\n");
+    const Machine machine = observe_machine(world.path());
+    EXPECT_EQ(machine.device_cgroup, "/kubepods/pod1");
+    EXPECT_FALSE(machine.fabric_manager);
+    EXPECT_TRUE(machine.mig_instances.empty());
+}
+
+TEST(Machine, HasALoopbackInterface) {
+    const Machine machine = observe_machine();
+    EXPECT_TRUE(machine.interfaces.empty() ||
+                std::any_of(machine.interfaces.begin(), machine.interfaces.end(),
+                            [](const Interface& each) { return each.loopback; }));
+}
+
+}  // namespace
+}  // namespace cudiag
