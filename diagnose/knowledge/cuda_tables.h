@@ -1,0 +1,44 @@
+// knowledge/{cuda_errors,drivers,cuda_texts,cuda_unavailable}.json turned into tables. Apart from
+// cuda.h so that tests can feed in malformed data.
+#pragma once
+
+#include <map>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/tables.h"
+
+namespace cudiag {
+
+struct CudaErrorTable {
+    std::map<int, CudaError> by_code;
+    std::map<std::string, int, std::less<>> by_name;
+};
+
+struct DriverTable {
+    std::vector<DriverNeed> needs;
+    std::map<std::string, std::string, std::less<>> cuda_of_branch;
+};
+
+struct CudaTextTable {
+    std::vector<CudaTextPattern> patterns;
+    std::vector<std::regex> compiled;  // of each pattern
+};
+
+struct UnavailableTable {
+    std::map<int, UnavailableCode> by_code;
+};
+
+// Each throws KnowledgeError as those of tables.h do.
+CudaErrorTable parse_cuda_errors(std::string_view json);
+DriverTable parse_drivers(std::string_view json);
+CudaTextTable parse_cuda_texts(std::string_view json);
+UnavailableTable parse_unavailable(std::string_view json);
+
+// What cuda_texts_of() answers, but for the codes, from any table.
+std::vector<CudaText> find_cuda_texts(const CudaTextTable& table, std::string_view message);
+
+}  // namespace cudiag
