@@ -3,47 +3,10 @@
 #include <algorithm>
 
 #include "diagnose/knowledge/knowledge.h"
+#include "diagnose/loader/driver_library.h"
 #include "diagnose/loader/rules.h"
 
 namespace cudiag {
-namespace {
-
-// What the machine shows decides the advice: a package can't bring a driver to a machine that has
-// no card, nor into a container that was started without one.
-std::vector<Fix> driver_fixes(const LoaderCase& c) {
-    const Machine& machine = c.machine;
-    std::vector<Fix> fixes;
-    if (machine.wsl) {
-        fixes.push_back(
-            {"WSL: the driver is Windows' own; its library lies in /usr/lib/wsl/lib",
-             "export LD_LIBRARY_PATH=/usr/lib/wsl/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}",
-             false});
-    } else if (machine.container == "apptainer") {
-        fixes.push_back({"start the container with the host's driver",
-                         "apptainer exec --nv IMAGE COMMAND", false});
-    } else if (machine.container == "kubernetes") {
-        fixes.push_back(
-            {"ask for a GPU in the pod: resources.limits must name nvidia.com/gpu", "", false});
-    } else if (!machine.container.empty()) {
-        fixes.push_back(
-            {"start the container with a GPU (needs nvidia-container-toolkit on the host)",
-             machine.container == "podman" ? "podman run --device nvidia.com/gpu=all IMAGE"
-                                           : "docker run --gpus all IMAGE",
-             false});
-    } else if (!machine.driver_module.empty() || machine.nvidia_pci) {
-        fixes.push_back(
-            {"install the driver's user-space library of the same version as the kernel module",
-             "sudo apt install nvidia-driver-libs   # Debian; Ubuntu: libnvidia-compute-<branch>",
-             false});
-    } else {
-        fixes.push_back(
-            {"run it on a machine with an NVIDIA GPU and driver, or make the program use the CPU",
-             "", false});
-    }
-    return fixes;
-}
-
-}  // namespace
 
 std::optional<Finding> loader_missing_driver(const LoaderCase& c) {
     const bool absent = c.error.form == ErrorForm::missing_file;
@@ -73,7 +36,7 @@ std::optional<Finding> loader_missing_driver(const LoaderCase& c) {
     finding.evidence["near_misses"] =
         copies_json(find_copies(unversioned ? c.error.subject + ".1" : c.error.subject, c.process,
                                 c.modules, c.state.config));
-    finding.fixes = driver_fixes(c);
+    finding.fixes = fixes_for_missing_driver(c.machine);
     finding.limits =
         "seen from inside this process only: what the host or the container runtime would give is "
         "not visible here. "

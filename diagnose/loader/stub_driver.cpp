@@ -3,46 +3,11 @@
 #include <algorithm>
 
 #include "diagnose/knowledge/knowledge.h"
+#include "diagnose/loader/driver_library.h"
 #include "diagnose/loader/library_path.h"
 #include "diagnose/loader/rules.h"
 
 namespace cudiag {
-
-namespace {
-
-// The driver as the process has it mapped, or as its CUDA runtime found it: cudart maps
-// libcuda.so.1, asks it, is told error 34 and lets it go again, so that at the end only the search
-// can tell.
-struct Driver {
-    std::string path;
-    bool mapped = false;
-    Lookup lookup;
-};
-
-Driver driver_of(const LoadState& state, const std::vector<Module>& modules) {
-    Driver driver;
-    std::string runtime;
-    for (const Module& module : modules) {
-        const std::string family = library_family(file_name(module.path));
-        if (family == "cuda") {
-            driver.path = module.path;
-            driver.mapped = true;
-        } else if (family == "cudart") {
-            runtime = module.path;
-        }
-    }
-    if (driver.path.empty() && runtime.empty()) {
-        return driver;
-    }
-    const std::string asked = driver.mapped ? file_name(driver.path) : "libcuda.so.1";
-    driver.lookup = resolve_needed(state, asked, {runtime.empty() ? state.executable : runtime});
-    if (!driver.mapped) {
-        driver.path = driver.lookup.found;
-    }
-    return driver;
-}
-
-}  // namespace
 
 std::optional<Finding> loader_stub_driver(const Process& process) {
     if (process.snapshots.empty()) {
@@ -50,7 +15,7 @@ std::optional<Finding> loader_stub_driver(const Process& process) {
     }
     const std::vector<Module>& modules = process.snapshots.rbegin()->second;
     const LoadState state = load_state_of(process, {});
-    const Driver driver = driver_of(state, modules);
+    const DriverLibrary driver = driver_library_of(state, modules);
     if (driver.path.empty() || !is_stub(driver.path)) {
         return std::nullopt;
     }
