@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "diagnose/build/judge.h"
 #include "diagnose/build/rules.h"
+#include "diagnose/cuda/rules.h"
 #include "diagnose/loader/rules.h"
+#include "diagnose/nccl/rules.h"
 #include "diagnose/process/rules.h"
 
 namespace cudiag {
@@ -38,6 +41,14 @@ class Collector {
         finding.id = fmt::format("{}.{}", finding.pid, ++numbers_[finding.pid]);
         findings_.push_back(std::move(finding));
         return findings_.back().id;
+    }
+
+    // The finding of this kind in that process; nullptr if there is none.
+    Finding* find(std::int32_t pid, std::string_view slug) {
+        const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const Finding& f) {
+            return f.pid == pid && f.slug == slug;
+        });
+        return found == findings_.end() ? nullptr : &*found;
     }
 
     std::vector<Finding> take() { return std::move(findings_); }
@@ -115,6 +126,24 @@ void judge_libraries(const Process& process, Collector& out) {
     }
 }
 
+// A CUDA that did not start. Where its library could not be loaded, that is the cause and this the
+// consequence; a stub in place of the driver explains every code.
+void judge_cuda(const Process& process, const Machine& machine, Collector& out) {
+    if (out.find(process.pid, "loader-stub-driver") == nullptr) {
+        if (auto finding = cuda_cannot_start(process, machine)) {
+            const bool no_driver = finding->slug == "cuda-no-driver";
+            const std::string id = out.add(std::move(*finding));
+            if (Finding* cause = out.find(process.pid, "loader-missing-driver");
+                cause != nullptr && no_driver) {
+                cause->cause_of.push_back(id);
+            }
+        }
+    }
+    if (auto finding = nccl_no_interface(process, machine)) {
+        out.add(std::move(*finding));
+    }
+}
+
 void judge_builds(const Facts& facts, Collector& out) {
     std::vector<BuildFinding> findings = judge_build(facts);
     std::vector<std::string> consequences;
@@ -144,6 +173,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
         judge_loads(facts, process, machine, out);
         if (process.failed()) {
             judge_libraries(process, out);
+            judge_cuda(process, machine, out);
         }
         if (auto finding = process_killed(process, deaths)) {
             out.add(std::move(*finding));

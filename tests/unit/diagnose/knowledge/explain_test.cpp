@@ -12,7 +12,12 @@
 namespace cudiag {
 namespace {
 
-constexpr const char* kSlugs[] = {"loader-missing-library",
+constexpr const char* kSlugs[] = {"cuda-no-driver",
+                                  "cuda-driver-too-old",
+                                  "cuda-device-unavailable",
+                                  "container-device-revoked",
+                                  "nccl-no-interface",
+                                  "loader-missing-library",
                                   "loader-symbol-version",
                                   "loader-abi-mismatch",
                                   "loader-shadowed-library",

@@ -1,0 +1,22 @@
+#include "diagnose/cuda/rules.h"
+
+namespace cudiag {
+
+std::optional<Finding> cuda_cannot_start(const Process& process, const Machine& machine) {
+    using CudaRule = std::optional<Finding> (*)(const CudaCase&);
+    // From the particular to the general.
+    constexpr CudaRule kRules[] = {container_device_revoked, cuda_no_driver, cuda_driver_too_old,
+                                   cuda_device_unavailable};
+    const std::optional<CudaCase> c = cuda_case_of(process, machine);
+    if (!c) {
+        return std::nullopt;
+    }
+    for (const CudaRule rule : kRules) {
+        if (auto finding = rule(*c)) {
+            return finding;
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace cudiag
