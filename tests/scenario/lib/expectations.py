@@ -65,6 +65,13 @@ REQUIRED = {
     "build-incompatible-headers": ["pair", "a", "a_release", "b", "b_release"],
     "package-without-extension": ["package", "version", "module"],
     "build-slow": ["seconds", "cached", "steps"],
+    "cuda-no-driver": ["code", "library", "searched", "device_nodes", "driver_module", "container", "runtime", "runtime_cuda"],
+    "cuda-driver-too-old": ["code", "driver", "driver_chosen_by", "driver_release", "driver_cuda", "kernel_module", "runtime",
+                            "runtime_cuda", "minimum", "forward_compat"],
+    "cuda-device-unavailable": ["code", "call", "cuda_visible_devices", "device_nodes", "fabric_manager", "mig_instances",
+                                "container", "driver", "driver_release", "kernel_module", "runtime"],
+    "container-device-revoked": ["node", "errno", "refused", "uid", "cgroup"],
+    "nccl-no-interface": ["nccl_socket_ifname", "read_as", "interfaces", "would_do"],
     "build-wrong-accelerator": ["accelerator", "why", "sources"],
 }
 
