@@ -119,6 +119,7 @@ int code_of(const CudaText& text) {
 template <typename Value>
 std::vector<const Value*> pointers(const std::map<int, Value>& table) {
     std::vector<const Value*> result;
+    result.reserve(table.size());
     for (const auto& [code, value] : table) {
         result.push_back(&value);
     }
@@ -196,6 +197,7 @@ std::vector<CudaText> cuda_texts_of(std::string_view message) {
 
 std::vector<const CudaTextPattern*> all_cuda_texts() {
     std::vector<const CudaTextPattern*> result;
+    result.reserve(texts().table.patterns.size());
     for (const CudaTextPattern& pattern : texts().table.patterns) {
         result.push_back(&pattern);
     }
@@ -254,6 +256,7 @@ std::vector<CudaText> find_cuda_texts(const CudaTextTable& table, std::string_vi
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<CudaText> result;
+    result.reserve(found.size());
     for (auto& [offset, text] : found) {
         result.push_back(std::move(text));
     }
