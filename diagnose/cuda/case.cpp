@@ -162,6 +162,22 @@ std::string cuda_of_runtime(const std::string& path) {
                : version;
 }
 
+// Of a runtime that is linked into a package's own files.
+std::string cuda_of_package(const Process& process, const std::vector<Module>& modules) {
+    for (const RuntimePackage& known : runtime_packages()) {
+        const bool mapped = std::any_of(modules.begin(), modules.end(), [&](const Module& module) {
+            return module.path.find(known.directory) != std::string::npos;
+        });
+        for (const std::string& site :
+             mapped ? site_packages_dirs(process, modules) : std::vector<std::string>{}) {
+            if (pip_package(site, known.package)) {
+                return known.cuda;
+            }
+        }
+    }
+    return {};
+}
+
 void find_runtime(CudaCase& c, const std::vector<Module>& modules) {
     bool torch_is_in = false;
     for (const Module& module : modules) {
@@ -182,6 +198,9 @@ void find_runtime(CudaCase& c, const std::vector<Module>& modules) {
     c.runtime_cuda = cuda_of_runtime(c.runtime);
     if (c.runtime_cuda.empty()) {
         c.runtime_cuda = cuda_of_torch(c.torch);
+    }
+    if (c.runtime_cuda.empty()) {
+        c.runtime_cuda = cuda_of_package(c.process, modules);
     }
 }
 

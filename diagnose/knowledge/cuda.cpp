@@ -165,6 +165,10 @@ const DriverNeed* driver_need(std::string_view cuda_release) {
     return nullptr;
 }
 
+const std::vector<RuntimePackage>& runtime_packages() {
+    return drivers().table.packages;
+}
+
 std::string cuda_of_driver(std::string_view driver_release) {
     const auto& table = drivers().table.cuda_of_branch;
     const auto found = table.find(driver_release.substr(0, driver_release.find('.')));
@@ -299,6 +303,13 @@ DriverTable parse_drivers(std::string_view json) {
             entry.fail("'cuda' or 'minimum' is no release");
         }
         table.needs.push_back(std::move(need));
+    }
+    for (DataObject& entry : file.optional_objects("packages")) {
+        table.packages.push_back({.package = entry.text("package"),
+                                  .directory = entry.text("directory"),
+                                  .cuda = entry.text("cuda")});
+        static_cast<void>(entry.text("source"));
+        entry.nothing_else();
     }
     for (DataObject& entry : file.objects("branches")) {
         const std::string branch = entry.text("branch");

@@ -40,6 +40,15 @@ struct DriverNeed {
 
 const DriverNeed* driver_need(std::string_view cuda_release);  // "12.8" -> that of 12.x
 
+// A wheel that has a runtime inside of its own files.
+struct RuntimePackage {
+    std::string package;    // "cupy-cuda12x"
+    std::string directory;  // part of the paths of its files: "/cupy_backends/"
+    std::string cuda;       // "12.x"
+};
+
+const std::vector<RuntimePackage>& runtime_packages();
+
 // The CUDA release that a driver brings: "550.54.14" -> "12.4"; "" for a branch that is not known.
 std::string cuda_of_driver(std::string_view driver_release);
 

@@ -20,6 +20,7 @@ struct CudaErrorTable {
 
 struct DriverTable {
     std::vector<DriverNeed> needs;
+    std::vector<RuntimePackage> packages;
     std::map<std::string, std::string, std::less<>> cuda_of_branch;
 };
 
