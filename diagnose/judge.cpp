@@ -10,6 +10,7 @@
 #include "diagnose/build/judge.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/cuda/rules.h"
+#include "diagnose/knowledge/cuda.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/nccl/rules.h"
 #include "diagnose/process/rules.h"
@@ -58,6 +59,18 @@ class Collector {
     std::vector<Finding> findings_;
 };
 
+// A program whose last word is an error of CUDA says what it failed of: of what it had swallowed
+// before, only the driver's own library can have to do with that.
+bool is_beside_the_point(const Process& process, Tie tie, const Finding& finding) {
+    if (tie != Tie::swallowed || finding.slug == "loader-missing-driver" ||
+        process.exceptions.empty()) {
+        return false;
+    }
+    const std::vector<CudaText> texts = cuda_texts_of(process.exceptions.front().message);
+    return std::any_of(texts.begin(), texts.end(),
+                       [](const CudaText& text) { return text.code != 0; });
+}
+
 void judge_failure(const Facts& facts, const Process& process, const LoadFailure& failure, Tie tie,
                    const Machine& machine, Collector& out) {
     if (auto nothing = build_nothing_built(facts, process, failure)) {
@@ -67,6 +80,11 @@ void judge_failure(const Facts& facts, const Process& process, const LoadFailure
     const LoaderCase c = make_case(process, failure, machine);
     std::optional<Finding> finding = first_finding(c);
     if (!finding) {
+        return;
+    }
+    if (is_beside_the_point(process, tie, *finding)) {
+        finding->severity = Severity::note;
+        out.add(std::move(*finding));
         return;
     }
     if (tie == Tie::last_word) {
