@@ -1,6 +1,7 @@
 #include "diagnose/packages/requirements.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -13,7 +14,8 @@ namespace fs = std::filesystem;
 class Requirements : public testing::Test {
   protected:
     void SetUp() override {
-        site_ = fs::path{testing::TempDir()} / "requirements" / "site-packages";
+        site_ = fs::path{testing::TempDir()} / ("requirements-" + std::to_string(getpid())) /
+                "site-packages";
         fs::create_directories(site_ / "My_Torch-2.13.0.dist-info");
         std::ofstream{site_ / "My_Torch-2.13.0.dist-info" / "METADATA"}
             << "Metadata-Version: 2.4\nName: my-torch\n"
