@@ -14,6 +14,11 @@ finding = run.said("build-unsupported-arch", architecture=has("70"), nvcc=f"{hom
                    supported=has("90"), torch_cuda_arch_list="7.0", flag_from=has("TORCH_CUDA_ARCH_LIST"))
 finding.proposes(r"export TORCH_CUDA_ARCH_LIST=.*nvidia-smi", first=True)
 
+world.set["TORCH_CUDA_ARCH_LIST"] = "12.9"
+run = world.under_shim(*train, fresh=build.parent)
+run.fails_with("ValueError: Unknown CUDA arch (12.9) or GPU not supported", status=1)
+run.said("build-unsupported-arch", architecture="12.9", nvcc=has(""), supported=has("90"))
+
 world.set["TORCH_CUDA_ARCH_LIST"] = None
 run = world.under_shim(*train, fresh=build.parent)
 assert run.status == 1 and "IndexError: list index out of range" in run.stderr, run
