@@ -42,14 +42,14 @@ bool ends_within(int pid, int milliseconds) {
     return ended;
 }
 
-// With CUDIAG_PRINT=all: every load that failed and was asked about, a line each, cause of anything
-// or not.
-std::string probes_of(const Facts& facts) {
+bool all_is_asked_for() {
     const char* print = std::getenv("CUDIAG_PRINT");
+    return print != nullptr && std::string_view{print} == "all";
+}
+
+// Every load that failed and was asked about, a line each, cause of anything or not.
+std::string probes_of(const Facts& facts) {
     std::string text;
-    if (print == nullptr || std::string_view{print} != "all") {
-        return text;
-    }
     for (const Process& process : facts.processes) {
         for (const LoadFailure& failure : process.failures) {
             text += fmt::format("cudiag: {} {} failed: {}\n", process.pid,
@@ -163,7 +163,7 @@ int in_place_command(const InPlaceOptions& options) {
     }
     const bool failed = root_failed(facts, options.pid);
     std::vector<Finding> findings = findings_of(facts);
-    if (options.when == "exit" && is_nobodys_business(facts, findings)) {
+    if (options.when == "exit" && !all_is_asked_for() && is_nobodys_business(facts, findings)) {
         remove_run(options.run);
         return kNothingFound;
     }
@@ -195,7 +195,7 @@ int in_place_command(const InPlaceOptions& options) {
     if (all > kBlocks) {
         text += fmt::format("cudiag: and {} more: cudiag report {}\n", all - kBlocks, options.run);
     }
-    text += options.when == "exit" ? probes_of(facts) : std::string{};
+    text += options.when == "exit" && all_is_asked_for() ? probes_of(facts) : std::string{};
     if (!text.empty()) {
         text.insert(text.begin(), '\n');
         // One write, so that the block is not torn apart by other writers of the same terminal.

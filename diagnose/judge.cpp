@@ -66,9 +66,7 @@ bool is_beside_the_point(const Process& process, Tie tie, const Finding& finding
         process.exceptions.empty()) {
         return false;
     }
-    const std::vector<CudaText> texts = cuda_texts_of(process.exceptions.front().message);
-    return std::any_of(texts.begin(), texts.end(),
-                       [](const CudaText& text) { return text.code != 0; });
+    return cuda_code_told_by(process.exceptions.front().message) != 0;
 }
 
 void judge_failure(const Facts& facts, const Process& process, const LoadFailure& failure, Tie tie,

@@ -161,6 +161,21 @@ std::vector<Interface> interfaces_here() {
     return interfaces;
 }
 
+// os-release(5): a value may stand in quotes.
+std::string distribution_of(const std::string& root) {
+    std::ifstream file{root + "/etc/os-release"};
+    for (std::string line; std::getline(file, line);) {
+        if (line.rfind("ID=", 0) == 0) {
+            line.erase(0, 3);
+            line.erase(std::remove_if(line.begin(), line.end(),
+                                      [](char c) { return c == '"' || c == '\''; }),
+                       line.end());
+            return line;
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 Machine observe_machine(const std::string& root) {
@@ -177,6 +192,7 @@ Machine observe_machine(const std::string& root) {
     machine.nvidia_pci = has_nvidia_pci(root);
     machine.container = container_of(root);
     machine.wsl = first_line(root + "/proc/version").find("icrosoft") != std::string::npos;
+    machine.distribution = distribution_of(root);
     machine.refused_nodes = refused_of(root, machine.device_nodes);
     machine.mig_instances = mig_instances_of(root);
     machine.kernel = first_line(root + "/proc/sys/kernel/osrelease");

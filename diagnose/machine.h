@@ -28,6 +28,7 @@ struct Machine {
     bool nvidia_pci = false;    // a PCI device of vendor 0x10de
     std::string container;      // "docker", "podman", "apptainer", "kubernetes", …; "" outside
     bool wsl = false;
+    std::string distribution;  // ID of os-release(5): "debian", "ubuntu"; "" if not known
     std::vector<RefusedNode> refused_nodes;  // of device_nodes
     std::vector<std::string> mig_instances;  // "gpu0/gi1"; empty without MIG
     std::string kernel;                      // its release

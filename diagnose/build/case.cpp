@@ -92,14 +92,14 @@ bool is_fatal(const BuildStep& leaf, const std::vector<const BuildStep*>& above,
     return is_compiler_test(leaf) || !is_tolerated(build, *below);
 }
 
+}  // namespace
+
 const Process* root_of(const Facts& facts) {
     const auto root =
         std::find_if(facts.processes.begin(), facts.processes.end(),
                      [](const Process& process) { return process.pid == process.root_pid; });
     return root == facts.processes.end() ? nullptr : &*root;
 }
-
-}  // namespace
 
 bool may_be_about_a_build(const Process* root) {
     if (root == nullptr || root->exceptions.empty()) {
@@ -230,14 +230,19 @@ std::vector<Toolkit> BuildCase::toolkits() const {
     return toolkits_near(variable("PATH"), site_packages(), variable("CONDA_PREFIX"));
 }
 
-std::string BuildCase::torch_version() const {
-    // The torch whose headers are used, else the one that is installed for the program.
+std::optional<Package> BuildCase::installed(const std::string& package) const {
     for (const std::string& site : site_packages()) {
-        if (const auto torch = pip_package(site, "torch")) {
-            return torch->version;
+        if (auto found = pip_package(site, package)) {
+            return found;
         }
     }
-    return {};
+    return std::nullopt;
+}
+
+std::string BuildCase::torch_version() const {
+    // The torch whose headers are used, else the one that is installed for the program.
+    const auto torch = installed("torch");
+    return torch ? torch->version : "";
 }
 
 std::string BuildCase::python() const {

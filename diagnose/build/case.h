@@ -11,6 +11,7 @@
 #include "diagnose/build/toolkit.h"
 #include "diagnose/facts.h"
 #include "diagnose/machine.h"
+#include "diagnose/packages/owner.h"
 
 namespace cudiag {
 
@@ -30,6 +31,8 @@ struct BuildCase {
     // The toolkit of its nvcc; else the one that CUDA_HOME names; nothing if there is neither.
     std::optional<Toolkit> toolkit() const;
     std::vector<std::string> site_packages() const;
+    // Of the wheels in those directories; nothing if it is in none.
+    std::optional<Package> installed(const std::string& package) const;
     std::vector<Toolkit> toolkits() const;  // all near it, the newest first
     // Of the torch that asked for the build, "2.13.0+cu130"; "" if there was none.
     std::string torch_version() const;
@@ -39,6 +42,9 @@ struct BuildCase {
 // The steps whose failure is the run's, the first one first: nothing above them went on as if they
 // had been tried for a look. What is probed (configure, try_compile) is left out.
 std::vector<BuildCase> failed_steps(const Facts& facts);
+
+// The recording of the process that asked for the build; nullptr if it has none.
+const Process* root_of(const Facts& facts);
 
 // Does an exception that ended the root have to do with a build? True where none is known.
 bool may_be_about_a_build(const Process* root);

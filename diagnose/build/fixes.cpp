@@ -157,4 +157,11 @@ std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_re
     return fixes;
 }
 
+std::string anew(const BuildCase& c, const Package& package) {
+    return fmt::format(
+        "{} -m pip install --force-reinstall --no-deps --no-build-isolation "
+        "--no-cache-dir '{}=={}'",
+        c.python(), package.name, package.version);
+}
+
 }  // namespace cudiag

@@ -22,6 +22,9 @@ Fix fix_by_cuda_home(const Toolkit& toolkit);
 // Installs a whole compiler of this CUDA release where there is none.
 std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_release);
 
+// Installs the package as it is, but built anew against what the environment has.
+std::string anew(const BuildCase& c, const Package& package);
+
 // Sets TORCH_CUDA_ARCH_LIST to those of the GPUs at hand; compute_cap is a field of nvidia-smi
 // since driver 510 ("9.0", one line for each GPU).
 inline constexpr const char* kArchitecturesOfTheseGpus =

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "diagnose/build/fixes.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 
@@ -74,16 +75,15 @@ std::optional<Finding> build_slow(const Facts& facts) {
                 return word.find("/deepspeed/ops/csrc/") != std::string::npos;
             });
         });
+    const BuildCase c{.facts = facts, .step = *longest, .above = {}, .root = root_of(facts)};
+    const auto package = deepspeed ? c.installed("deepspeed") : std::nullopt;
     finding.fixes.push_back(
         {.text = deepspeed
-                     ? "build its ops once, when DeepSpeed is installed, not when they are first "
-                       "used"
+                     ? "build its ops once, when DeepSpeed is installed, not when they are "
+                       "first used (DS_BUILD_FUSED_ADAM=1)"
                      : "keep what was built (TORCH_EXTENSIONS_DIR on a disk that outlives the "
                        "container), or build it when the image is made",
-         .command =
-             deepspeed ? "DS_BUILD_FUSED_ADAM=1 python3 -m pip install --force-reinstall --no-deps "
-                         "--no-build-isolation --no-cache-dir deepspeed"
-                       : ""});
+         .command = package ? "DS_BUILD_FUSED_ADAM=1 " + anew(c, *package) : ""});
     finding.limits = "whether the next run finds the result in a cache is not known";
     return finding;
 }

@@ -347,32 +347,26 @@ std::optional<Finding> refused_host_compiler(const Told& told) {
 
 // DeepSpeed keeps, with ops that were built when it was installed, what they were built for.
 std::optional<Finding> ops_of_another_release(const Told& told) {
-    for (const std::string& site : told.c.site_packages()) {
-        const auto package = pip_package(site, "deepspeed");
-        if (!package) {
-            continue;
-        }
-        const bool cuda = told.text.pattern->name == "deepspeed-other-cuda";
-        Finding finding = begin(
-            told, fmt::format("DeepSpeed's ops were built when it was installed, with {} {}; {} {} "
-                              "loads them",
-                              cuda ? "CUDA" : "torch", told.value("built_with"),
-                              cuda ? "a torch of CUDA" : "torch", told.value("loaded_by")));
-        finding.evidence["built_with"] = told.value("built_with");
-        finding.evidence["loaded_by"] = told.value("loaded_by");
-        finding.evidence["cache"] = package->location;
-        finding.evidence["file"] = package->location;
-        finding.fixes.push_back(
-            {.text =
-                 "build DeepSpeed anew against the torch that is installed (set DS_BUILD_OPS or "
-                 "DS_BUILD_FUSED_ADAM as then, for ops that are to be built ahead)",
-             .command = fmt::format("{} -m pip install --force-reinstall --no-deps "
-                                    "--no-build-isolation --no-cache-dir 'deepspeed=={}'",
-                                    told.c.python(), package->version)});
-        finding.limits = "which ops were built ahead is not looked at";
-        return finding;
+    const auto package = told.c.installed("deepspeed");
+    if (!package) {
+        return std::nullopt;
     }
-    return std::nullopt;
+    const bool cuda = told.text.pattern->name == "deepspeed-other-cuda";
+    Finding finding =
+        begin(told, fmt::format("DeepSpeed's ops were built when it was installed, with {} {}; {} "
+                                "{} loads them",
+                                cuda ? "CUDA" : "torch", told.value("built_with"),
+                                cuda ? "a torch of CUDA" : "torch", told.value("loaded_by")));
+    finding.evidence["built_with"] = told.value("built_with");
+    finding.evidence["loaded_by"] = told.value("loaded_by");
+    finding.evidence["cache"] = package->location;
+    finding.evidence["file"] = package->location;
+    finding.fixes.push_back(
+        {.text = "build DeepSpeed anew against the torch that is installed (set DS_BUILD_OPS or "
+                 "DS_BUILD_FUSED_ADAM as then, for ops that are to be built ahead)",
+         .command = anew(told.c, *package)});
+    finding.limits = "which ops were built ahead is not looked at";
+    return finding;
 }
 
 std::optional<Finding> finding_of(const Told& told) {

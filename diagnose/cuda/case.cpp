@@ -17,7 +17,6 @@ namespace cudiag {
 namespace {
 
 constexpr int kInsufficientDriver = 35;
-constexpr int kCompatNotSupported = 804;
 
 // What is told of a failure, before driver and runtime are looked for.
 struct Told {
@@ -31,13 +30,12 @@ struct Told {
     std::string inferred;
 };
 
+// Of some codes only if one of these calls gave it: from others they mean other things.
 bool about_the_start(int code, const std::string& call) {
-    if (code == kInsufficientDriver || code == kCompatNotSupported) {
-        return true;
-    }
     const UnavailableCode* known = unavailable_code(code);
-    return known != nullptr &&
-           (known->calls.empty() ||
+    const bool by_any = known == nullptr || known->calls.empty();
+    return is_about_the_start(code) &&
+           (by_any ||
             std::find(known->calls.begin(), known->calls.end(), call) != known->calls.end());
 }
 

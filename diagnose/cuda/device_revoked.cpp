@@ -44,11 +44,12 @@ std::optional<Finding> container_device_revoked(const CudaCase& c) {
     finding.fixes.push_back(
         {"restart the container: its devices are allowed anew when it starts", "", false});
     finding.fixes.push_back(
-        {"for good, on the host: name the devices to the container runtime itself, by CDI, so that "
-         "a reload of systemd knows of them",
-         "docker run --device nvidia.com/gpu=all IMAGE   # podman likewise; needs nvidia-ctk cdi "
-         "generate",
-         false});
+        {"for good, on the host: name the devices to the container runtime itself, by CDI "
+         "(nvidia-ctk "
+         "cdi generate, then docker or podman run --device nvidia.com/gpu=all ...), so that a "
+         "reload "
+         "of systemd knows of them",
+         "", false});
     finding.limits +=
         std::string{finding.limits.empty() ? "" : "; "} +
         "whether the nodes were allowed before is not seen from here. If the container worked, "

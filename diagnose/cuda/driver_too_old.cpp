@@ -95,10 +95,12 @@ void propose_driver(const CudaCase& c, const std::string& minimum, Finding& find
              "", false});
     } else {
         finding.fixes.push_back(
-            {fmt::format("upgrade the NVIDIA driver to branch {} or newer, then reboot", branch),
-             fmt::format("sudo apt install nvidia-driver-{}   # Ubuntu; elsewhere the "
-                         "distribution's package of that branch",
+            {fmt::format("upgrade the NVIDIA driver to branch {} or newer, by the "
+                         "distribution's own package, then reboot",
                          branch),
+             c.machine.distribution == "ubuntu"
+                 ? fmt::format("sudo apt install nvidia-driver-{}", branch)
+                 : std::string{},
              false});
     }
 }

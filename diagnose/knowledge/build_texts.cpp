@@ -7,10 +7,6 @@
 namespace cudiag {
 namespace {
 
-// libstdc++'s regular expressions recurse with the length of the text: a line of some 100 KB ends
-// the process. Compilers' messages stand at the beginning of theirs.
-constexpr std::size_t kLineBytes = 2048;
-
 // A line of the message and the one after it: some texts are broken in two.
 struct Window {
     std::string text;
@@ -19,7 +15,7 @@ struct Window {
 
 std::string_view line_at(std::string_view message, std::size_t offset) {
     std::string_view line = message.substr(offset, message.find('\n', offset) - offset);
-    line = line.substr(0, kLineBytes);
+    line = line.substr(0, kSearchedBytes);  // compilers' messages stand at the beginning of theirs
     if (!line.empty() && line.back() == '\r') {
         line.remove_suffix(1);
     }
@@ -67,14 +63,7 @@ std::optional<BuildText> found_in(const BuildTextTable& table, std::size_t which
     BuildText found;
     found.pattern = &pattern;
     found.line = line;
-    for (const auto& [key, value] : pattern.values) {
-        found.values[key] = value;
-    }
-    for (std::size_t group = 0; group < pattern.groups.size(); ++group) {
-        if (match.length(group + 1) > 0) {
-            found.values[pattern.groups[group]] = match.str(group + 1);
-        }
-    }
+    found.values = values_in(pattern, match);
     if (pattern.known_extension) {
         const auto package = table.package_of.find(found.values["module"]);
         if (package == table.package_of.end()) {
@@ -87,32 +76,14 @@ std::optional<BuildText> found_in(const BuildTextTable& table, std::size_t which
 
 BuildTextPattern pattern_of(DataObject& entry) {
     BuildTextPattern pattern;
-    pattern.name = entry.text("name");
+    read_text_pattern(entry, pattern);
     pattern.slug = entry.text("slug");
-    pattern.contains = entry.text("contains");
-    pattern.pattern = entry.text("pattern");
-    pattern.groups = entry.texts("groups");
-    pattern.values = entry.pairs("values");
     pattern.types = entry.texts("types");
     pattern.function = entry.optional_text("function");
     pattern.known_extension = entry.flag("known_extension");
     pattern.meaning = entry.text("meaning");
-    pattern.example = entry.text("example");
-    pattern.source = entry.text("source");
     entry.nothing_else();
     return pattern;
-}
-
-std::regex compiled(const BuildTextPattern& pattern, DataObject& entry) {
-    try {
-        std::regex regex{pattern.pattern};
-        if (regex.mark_count() != pattern.groups.size()) {
-            entry.fail("'groups' does not name every group of 'pattern'");
-        }
-        return regex;
-    } catch (const std::regex_error& error) {
-        entry.fail(std::string{"'pattern': "} + error.what());
-    }
 }
 
 void add_extensions(BuildTextTable& table, DataObject& entry) {
@@ -124,9 +95,7 @@ void add_extensions(BuildTextTable& table, DataObject& entry) {
         entry.fail("'modules' is empty");
     }
     for (const std::string& module : modules) {
-        if (!table.package_of.emplace(module, package).second) {
-            entry.fail("'" + module + "' occurs twice");
-        }
+        put_once(table.package_of, entry, module, package);
     }
 }
 
@@ -181,11 +150,7 @@ BuildTextTable parse_build_texts(std::string_view json) {
     }
     for (DataObject& entry : file.objects("texts")) {
         BuildTextPattern pattern = pattern_of(entry);
-        for (const BuildTextPattern& other : table.patterns) {
-            if (other.name == pattern.name) {
-                entry.fail("'" + pattern.name + "' occurs twice");
-            }
-        }
+        must_be_new(table.patterns, pattern, entry);
         table.compiled.push_back(compiled(pattern, entry));
         table.patterns.push_back(std::move(pattern));
         check_example(table, file);

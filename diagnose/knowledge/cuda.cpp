@@ -12,10 +12,6 @@
 namespace cudiag {
 namespace {
 
-// A message may be a whole log: a pattern is looked for in this much from the line of its literal
-// text on. libstdc++'s regular expressions recurse with the length of what they match.
-constexpr std::size_t kWindowBytes = 2048;
-
 const Loaded<CudaErrorTable>& errors() {
     static const auto loaded = load_table("cuda_errors.json", parse_cuda_errors);
     return loaded;
@@ -70,31 +66,6 @@ CudaError error_of(DataObject& entry) {
         entry.fail("has no name");
     }
     return error;
-}
-
-CudaTextPattern pattern_of(DataObject& entry) {
-    CudaTextPattern pattern;
-    pattern.name = entry.text("name");
-    pattern.contains = entry.text("contains");
-    pattern.pattern = entry.text("pattern");
-    pattern.groups = entry.texts("groups");
-    pattern.values = entry.pairs("values");
-    pattern.example = entry.text("example");
-    pattern.source = entry.text("source");
-    entry.nothing_else();
-    return pattern;
-}
-
-std::regex compiled(const CudaTextPattern& pattern, const DataObject& entry) {
-    try {
-        std::regex regex{pattern.pattern};
-        if (regex.mark_count() != pattern.groups.size()) {
-            entry.fail("'groups' does not name every group of 'pattern'");
-        }
-        return regex;
-    } catch (const std::regex_error& error) {
-        entry.fail(std::string{"'pattern': "} + error.what());
-    }
 }
 
 std::string value_of(const CudaText& text, const char* key) {
@@ -186,7 +157,7 @@ std::string driver_release_in(std::string_view text) {
     static const std::regex release{
         R"((?:^|[^0-9.]|\.so\.)(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![0-9]))"};
     std::match_results<std::string_view::const_iterator> match;
-    const std::string_view head = text.substr(0, kWindowBytes);
+    const std::string_view head = text.substr(0, kSearchedBytes);
     return std::regex_search(head.begin(), head.end(), match, release) ? match.str(1)
                                                                        : std::string{};
 }
@@ -199,10 +170,26 @@ std::vector<CudaText> cuda_texts_of(std::string_view message) {
     return found;
 }
 
-std::vector<const CudaTextPattern*> all_cuda_texts() {
-    std::vector<const CudaTextPattern*> result;
+int cuda_code_told_by(std::string_view message) {
+    for (const CudaText& text : cuda_texts_of(message)) {
+        if (text.code != 0) {
+            return text.code;
+        }
+    }
+    return 0;
+}
+
+bool is_about_the_start(int code) {
+    constexpr int kInsufficientDriver = 35;
+    constexpr int kCompatNotSupported = 804;
+    return code == kInsufficientDriver || code == kCompatNotSupported ||
+           unavailable_code(code) != nullptr;
+}
+
+std::vector<const TextPattern*> all_cuda_texts() {
+    std::vector<const TextPattern*> result;
     result.reserve(texts().table.patterns.size());
-    for (const CudaTextPattern& pattern : texts().table.patterns) {
+    for (const TextPattern& pattern : texts().table.patterns) {
         result.push_back(&pattern);
     }
     return result;
@@ -232,28 +219,24 @@ std::vector<std::string> cuda_problems() {
 std::vector<CudaText> find_cuda_texts(const CudaTextTable& table, std::string_view message) {
     std::vector<std::pair<std::size_t, CudaText>> found;
     for (std::size_t which = 0; which < table.patterns.size(); ++which) {
-        const CudaTextPattern& pattern = table.patterns[which];
+        const TextPattern& pattern = table.patterns[which];
         const std::size_t at = message.find(pattern.contains);
         if (at == std::string_view::npos) {
             continue;
         }
+        // A message may be a whole log: from the beginning of that line on, or of half a window.
         const std::size_t before = message.rfind('\n', at);
         const std::size_t begin =
             std::max(before == std::string_view::npos ? 0 : before + 1,
-                     at > kWindowBytes / 2 ? at - kWindowBytes / 2 : std::size_t{0});
-        const std::string window{message.substr(begin, kWindowBytes)};
+                     at > kSearchedBytes / 2 ? at - kSearchedBytes / 2 : std::size_t{0});
+        const std::string window{message.substr(begin, kSearchedBytes)};
         std::smatch match;
         if (!std::regex_search(window, match, table.compiled[which])) {
             continue;
         }
         CudaText text;
         text.pattern = &pattern;
-        for (const auto& [key, value] : pattern.values) {
-            text.values[key] = value;
-        }
-        for (std::size_t group = 0; group < pattern.groups.size(); ++group) {
-            text.values[pattern.groups[group]] = match.str(group + 1);
-        }
+        text.values = values_in(pattern, match);
         text.line = window.substr(0, window.find('\n'));
         found.emplace_back(begin + static_cast<std::size_t>(match.position()), std::move(text));
     }
@@ -275,14 +258,12 @@ CudaErrorTable parse_cuda_errors(std::string_view json) {
     for (DataObject& entry : file.objects("errors")) {
         CudaError error = error_of(entry);
         for (const std::string& name : {error.driver, error.runtime}) {
-            if (!name.empty() && !table.by_name.emplace(name, error.code).second) {
-                entry.fail("'" + name + "' occurs twice");
+            if (!name.empty()) {
+                put_once(table.by_name, entry, name, error.code);
             }
         }
         const int code = error.code;
-        if (!table.by_code.emplace(code, std::move(error)).second) {
-            entry.fail(std::to_string(code) + " occurs twice");
-        }
+        put_once(table.by_code, entry, code, std::move(error), std::to_string(code));
     }
     file.nothing_else();
     return table;
@@ -317,9 +298,7 @@ DriverTable parse_drivers(std::string_view json) {
         static_cast<void>(entry.flag("checked"));
         static_cast<void>(entry.text("source"));
         entry.nothing_else();
-        if (!table.cuda_of_branch.emplace(branch, cuda).second) {
-            entry.fail("'" + branch + "' occurs twice");
-        }
+        put_once(table.cuda_of_branch, entry, branch, cuda);
     }
     file.nothing_else();
     return table;
@@ -330,12 +309,10 @@ CudaTextTable parse_cuda_texts(std::string_view json) {
     DataObject file = data_file(json, "cuda_texts.json", keep);
     CudaTextTable table;
     for (DataObject& entry : file.objects("texts")) {
-        CudaTextPattern pattern = pattern_of(entry);
-        for (const CudaTextPattern& other : table.patterns) {
-            if (other.name == pattern.name) {
-                entry.fail("'" + pattern.name + "' occurs twice");
-            }
-        }
+        TextPattern pattern;
+        read_text_pattern(entry, pattern);
+        entry.nothing_else();
+        must_be_new(table.patterns, pattern, entry);
         CudaTextTable alone;
         alone.patterns.push_back(pattern);
         alone.compiled.push_back(compiled(pattern, entry));
@@ -369,9 +346,7 @@ UnavailableTable parse_unavailable(std::string_view json) {
         code.source = entry.text("source");
         entry.nothing_else();
         const int number = code.code;
-        if (!table.by_code.emplace(number, std::move(code)).second) {
-            entry.fail(std::to_string(number) + " occurs twice");
-        }
+        put_once(table.by_code, entry, number, std::move(code), std::to_string(number));
     }
     file.nothing_else();
     return table;

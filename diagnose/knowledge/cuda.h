@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/knowledge/text_pattern.h"
+
 namespace cudiag {
 
 // One code, of CUresult and cudaError_t together: they share their numbers.
@@ -59,26 +61,24 @@ std::string cuda_release_of(unsigned long long number);
 // there is none.
 std::string driver_release_in(std::string_view text);
 
-// A text in which programs tell that CUDA failed.
-struct CudaTextPattern {
-    std::string name;                 // unique: "torch-no-gpus"
-    std::string contains;             // literal text that the message must have
-    std::string pattern;              // ECMAScript regex
-    std::vector<std::string> groups;  // "code", "name", "text", "driver_version", "call"
-    std::vector<std::pair<std::string, std::string>> values;  // known without a group
-    std::string example, source;
-};
-
+// A text in which programs tell that CUDA failed; the keys of its groups: "code", "name", "text",
+// "driver_version", "call".
 struct CudaText {
-    const CudaTextPattern* pattern = nullptr;
-    std::map<std::string, std::string, std::less<>> values;
+    const TextPattern* pattern = nullptr;
+    TextValues values;
     int code = 0;      // of `values`, by number, name or words; 0 if they tell none
     std::string line;  // where it stands
 };
 
 // All that a message tells, in the order of the text.
 std::vector<CudaText> cuda_texts_of(std::string_view message);
-std::vector<const CudaTextPattern*> all_cuda_texts();
+std::vector<const TextPattern*> all_cuda_texts();
+
+// The first code that a message tells; 0 if it tells none.
+int cuda_code_told_by(std::string_view message);
+
+// Is it a code with which CUDA does not start, or one of a GPU that runs?
+bool is_about_the_start(int code);
 
 // What is told of a code with which a driver refuses to start.
 struct UnavailableRemedy {

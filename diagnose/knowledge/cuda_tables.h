@@ -25,7 +25,7 @@ struct DriverTable {
 };
 
 struct CudaTextTable {
-    std::vector<CudaTextPattern> patterns;
+    std::vector<TextPattern> patterns;
     std::vector<std::regex> compiled;  // of each pattern
 };
 

@@ -39,6 +39,19 @@ class DataObject {
     std::set<std::string> read_;
 };
 
+// Throws KnowledgeError where the map has the key; `called` is how the error names it.
+template <class Map, class Key, class Value>
+void put_once(Map& map, const DataObject& at, Key key, Value value, const std::string& called) {
+    if (!map.emplace(std::move(key), std::move(value)).second) {
+        at.fail("'" + called + "' occurs twice");
+    }
+}
+
+template <class Map, class Value>
+void put_once(Map& map, const DataObject& at, const std::string& key, Value value) {
+    put_once(map, at, key, std::move(value), key);
+}
+
 // The top object of a data file. `keep` receives the parsed JSON and must outlive the result.
 DataObject data_file(std::string_view json, const std::string& name, nlohmann::json& keep);
 

@@ -7,13 +7,6 @@
 namespace cudiag {
 namespace {
 
-void put_once(std::map<std::string, std::string, std::less<>>& map, DataObject& at,
-              const std::string& key, std::string value) {
-    if (!map.emplace(key, std::move(value)).second) {
-        at.fail("'" + key + "' occurs twice");
-    }
-}
-
 // By torch's patch release, the oldest first: JSON's objects are sorted by name, and so far no
 // patch has two digits.
 std::vector<Pin> companions(DataObject& entry, const std::string& package) {
@@ -68,9 +61,7 @@ SymbolTable parse_symbols(std::string_view json) {
                 release.fail("'symbols' is empty");
             }
             for (const std::string& symbol : symbols) {
-                if (!table.emplace(std::pair{library, symbol}, version).second) {
-                    release.fail("'" + symbol + "' occurs twice");
-                }
+                put_once(table, release, std::pair{library, symbol}, version, symbol);
             }
         }
         entry.nothing_else();
@@ -100,9 +91,7 @@ VersionHints parse_versions(std::string_view json) {
             entry.fail(std::string{"'symbol_pattern': "} + error.what());
         }
         const std::string library = hint.library;
-        if (!hints.emplace(library, std::move(hint)).second) {
-            entry.fail("'" + library + "' occurs twice");
-        }
+        put_once(hints, entry, library, std::move(hint));
     }
     file.nothing_else();
     return hints;

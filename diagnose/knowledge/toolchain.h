@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "diagnose/knowledge/knowledge.h"
+#include "diagnose/knowledge/text_pattern.h"
 
 namespace cudiag {
 
@@ -155,33 +156,26 @@ std::vector<const BadPair*> bad_pairs(std::string_view a, std::string_view a_rel
 std::vector<const BadPair*> all_bad_pairs();
 
 // A text that tells of a failed build, for builds of which nothing else is known.
-struct BuildTextPattern {
-    std::string name;                 // unique: "torch-no-cuda-home"
-    std::string slug;                 // "build-missing-compiler"
-    std::string contains;             // literal text that the line must have
-    std::string pattern;              // ECMAScript regex, searched in one line
-    std::vector<std::string> groups;  // evidence keys of its groups, in order: "program"
-    std::vector<std::pair<std::string, std::string>> values;  // evidence known without a group
-    std::vector<std::string> types;  // exception types, without module; empty: any
-    std::string function;            // a frame of the traceback must have this; "" none
-    bool known_extension = false;    // the group "module" must be of package_of_extension()
-    std::string meaning;             // one sentence
-    std::string example;             // a message that it matches
-    std::string source;
+struct BuildTextPattern : TextPattern {  // searched in one line
+    std::string slug;                    // "build-missing-compiler"
+    std::vector<std::string> types;      // exception types, without module; empty: any
+    std::string function;                // a frame of the traceback must have this; "" none
+    bool known_extension = false;        // the group "module" must be of package_of_extension()
+    std::string meaning;                 // one sentence
 };
 
 // A pattern found in a message.
 struct BuildText {
     const BuildTextPattern* pattern = nullptr;
-    std::map<std::string, std::string, std::less<>> values;  // by evidence key
-    std::string line;                                        // the line that it stands in
-    std::size_t offset = 0;                                  // of that line in the message
+    TextValues values;       // by evidence key
+    std::string line;        // the line that it stands in
+    std::size_t offset = 0;  // of that line in the message
 };
 
 // All that a final exception's text tells, in the order of the text: the first error is the cause,
 // later ones may be its consequences. `type` with or without its module; `functions` are those of
-// the traceback. A line is judged by its first 2048 bytes. Where an extension is missing, the value
-// "package" is added.
+// the traceback. A line is judged by its first kSearchedBytes. Where an extension is missing, the
+// value "package" is added.
 std::vector<BuildText> build_texts_of(std::string_view type, std::string_view message,
                                       const std::vector<std::string>& functions = {});
 

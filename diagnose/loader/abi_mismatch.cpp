@@ -113,10 +113,11 @@ std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
         fixes.push_back(
             {"throw the cached build away; it is built anew, for the torch that loads it",
              "rm -r " + shell_quoted(directory.string()), false});
-        fixes.push_back({"and keep one cache per environment, so that it does not come back",
-                         "export TORCH_EXTENSIONS_DIR="
-                         "\"${VIRTUAL_ENV:-${CONDA_PREFIX:-$HOME/.cache}}/torch_extensions\"",
-                         false});
+        fixes.push_back(
+            {"and keep a cache for each torch, so that it does not come back",
+             fmt::format("export TORCH_EXTENSIONS_DIR=\"$HOME/.cache/torch_extensions/torch-{}\"",
+                         torch),
+             false});
         return fixes;
     }
     const auto owner = owner_of(library);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/error_text.h"
 #include "diagnose/loader/surroundings.h"
@@ -55,17 +56,10 @@ bool probe_before_lookup(const Process& process, const LoadFailure& probe) {
 }
 
 // The GPU ran, and something that it was told to do failed: a library that could not be loaded
-// before is not why. The words are those of torch ("CUDA error: ", "CUDA out of memory"), CuPy and
-// JAX (names of cudaError_t and CUresult); errors of a CUDA that does not start are left out.
+// before is not why.
 bool is_of_a_running_gpu(const PythonException& exception) {
-    constexpr const char* kErrors[] = {"CUDA error: ", "CUDA out of memory", "cudaError",
-                                       "CUDA_ERROR_", "AcceleratorError"};
-    constexpr const char* kOfTheStart[] = {"nitializ", "driver",    "no CUDA-capable",
-                                           "NoDevice", "NO_DEVICE", "invalid device ordinal"};
-    const std::string text = exception.type + ": " + exception.message;
-    const auto has = [&](const char* word) { return text.find(word) != std::string::npos; };
-    return std::any_of(std::begin(kErrors), std::end(kErrors), has) &&
-           std::none_of(std::begin(kOfTheStart), std::end(kOfTheStart), has);
+    const int code = cuda_code_told_by(exception.type + ": " + exception.message);
+    return code != 0 && !is_about_the_start(code);
 }
 
 }  // namespace

@@ -28,10 +28,8 @@
     .size \name, . - \name
 .endm
 
-    .hidden cudiag_real_dlsym
-    .text
-// void* dlopen(const char* file, int mode)
-ENTRY dlopen
+// Two arguments and the return address to `function`, then on to what it gives.
+.macro NOTE_AND_JUMP function
     pushq %rdi
     .cfi_adjust_cfa_offset 8
     pushq %rsi
@@ -39,7 +37,7 @@ ENTRY dlopen
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
     movq 24(%rsp), %rdx
-    call cudiag_enter_dlopen
+    call \function
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
     popq %rsi
@@ -47,6 +45,13 @@ ENTRY dlopen
     popq %rdi
     .cfi_adjust_cfa_offset -8
     jmp *%rax
+.endm
+
+    .hidden cudiag_real_dlsym
+    .text
+// void* dlopen(const char* file, int mode)
+ENTRY dlopen
+    NOTE_AND_JUMP cudiag_enter_dlopen
 LEAVE dlopen
 
 // void* dlmopen(Lmid_t namespace, const char* file, int mode)
@@ -84,20 +89,7 @@ ENTRY dlsym
     testq %rax, %rax
     je 2f
     jmp *%rax
-2:  pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    subq $8, %rsp
-    .cfi_adjust_cfa_offset 8
-    call cudiag_enter_dlsym
-    addq $8, %rsp
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    jmp *%rax
+2:  NOTE_AND_JUMP cudiag_enter_dlsym
 LEAVE dlsym
 
 // int exec*(…): six argument registers, and %al for the variable ones.

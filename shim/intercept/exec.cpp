@@ -61,11 +61,11 @@ int spawn_by(Function real, int* child, const char* file, const void* actions,
     }
     int started = 0;
     const int error = real(&started, file, actions, attributes, arguments, environment);
+    const KeepErrno keep;
     if (child != nullptr && error == 0) {
         *child = started;
     }
     if (session_state() != SessionState::off && file != nullptr) {
-        const KeepErrno keep;
         note_attempt(file, arguments, error == 0 ? started : kNoChild);
         if (error != 0) {
             note_failed_attempt(file, kNoChild, error);

@@ -95,6 +95,27 @@ class Bench:
             collected.append(int(re.search(r"Collected : (\d+)", done.stderr)[1]))
         return (collected[1] - collected[0]) / 1000
 
+    def driver_call(self):
+        """What stands before a function of the CUDA driver, and before dlsym, over the tests' double of libcuda."""
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "twin" / "lib"))
+        os.environ["CUDIAG_BIN"] = str(self.library.parent)
+        import fake_driver
+        from twin import Bed
+        bed = Bed()
+        program, library = bed.program("asks_driver.c"), fake_driver.build(bed)
+        script = f"open {library}\nsym cuLaunchKernel\ntime 200000\nexit 0\n"
+        added, bare = [], []
+        for number in range(15):
+            took = {}
+            for shim in ((False, True), (True, False))[number % 2]:
+                done = bed.run(program, shim=shim, input=script, env={"FAKE_DRIVER_QUIET": "1"})
+                took[shim] = float(re.search(r"([\d.]+) ns", done.stdout)[1])
+            added.append(took[True] - took[False])
+            bare.append(took[False])
+        found = interval(added)
+        self.table.add(f"a driver call (cuLaunchKernel), {len(added)} pairs", "25 ns",
+                       f"{found.median:+.2f} ns [{found.low:+.2f}, {found.high:+.2f}] on {statistics.median(bare):.2f}", verdict(found, 25), ns=found)
+
     def start_up(self):
         measured = pairs(["/bin/true"], self.without, self.within, self.options.start_ups)
         added = interval([b.wall - a.wall for a, b in measured]).scaled(1e3)
@@ -224,6 +245,7 @@ def python_with_torch(options):
 
 def budgets_of_one_process(bench, options):
     bench.events()
+    bench.driver_call()
     bench.start_up()
     bench.compile()
     library = bench.broken_library()

@@ -21,7 +21,9 @@ TEST(Machine, IsReadFromItsFiles) {
     world.text("proc/17/comm", "nv-fabricmanage\n");
     world.text("proc/self/cgroup", "12:cpu,devices:/docker/abc\n3:memory:/other\n0::/unified\n");
     world.text("sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "N\n");
+    world.text("etc/os-release", "PRETTY_NAME=\"Ubuntu 24.04\"\nID=\"ubuntu\"\nVERSION_ID=24.04\n");
     const Machine machine = observe_machine(world.path());
+    EXPECT_EQ(machine.distribution, "ubuntu");
     EXPECT_EQ(machine.device_nodes, (std::vector<std::string>{"/dev/nvidia0", "/dev/nvidiactl"}));
     EXPECT_TRUE(machine.refused_nodes.empty()) << "these are no devices";
     EXPECT_EQ(machine.mig_instances, (std::vector<std::string>{"gpu0/gi2"}));

@@ -79,6 +79,24 @@ TEST(TerminalBlock, NeverWrapsACommandThatIsToBePasted) {
               std::string::npos);
 }
 
+TEST(TerminalBlock, TellsNumbersAsPeopleReadThem) {
+    Finding finding = missing_library();
+    finding.evidence = {
+        {"limit_bytes", 1'500'000'000}, {"needed_bytes", 0},   {"tls_bytes", 2048},
+        {"oom_kill_before", 1},         {"oom_kill_after", 2}, {"needed_by", "/b/fused.so"}};
+    for (int i = 0; i < 11; ++i) {
+        finding.evidence["path"].push_back("/p" + std::to_string(i));
+    }
+    const std::string text = render_findings({finding}, Style{}, "");
+    for (const char* part : {"limit       1.5 GB\n", "tls bytes   2048\n", "oom kill    1 → 2\n",
+                             "needed by   /b/fused.so\n", "/p7, … and 3 more\n"}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
+    }
+    for (const char* part : {"needed bytes", "before", "after", "/p8"}) {
+        EXPECT_EQ(text.find(part), std::string::npos) << part << "\nis in\n" << text;
+    }
+}
+
 TEST(Printable, LetsNoControlByteThrough) {
     EXPECT_EQ(printable("a\033[31mb\n"), "a\\x1b[31mb\\x0a");
     EXPECT_EQ(printable("Zürich"), "Zürich");

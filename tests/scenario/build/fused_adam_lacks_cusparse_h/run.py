@@ -8,8 +8,9 @@ extensions = world.root / "extensions"
 extensions.mkdir()
 world.set |= {"DS_ACCELERATOR": "cuda", "MAX_JOBS": "2"}
 train = [world.python, "-c", "from deepspeed.ops.op_builder import FusedAdamBuilder; print(FusedAdamBuilder().load().__name__)"]
+finetune = [world.python, Path(__file__).parents[4] / "examples/finetune.py", "--fused-adam", "--steps", "1"]
 
-run = world.under_shim(*train, fresh=extensions)
+run = world.under_shim(*finetune, fresh=extensions)
 run.fails_with("fatal error: cusparse.h: No such file or directory", status=1)
 
 finding = run.said("build-missing-header", header="cusparse.h", included_by=ends("ATen/cuda/CUDAContextLight.h:10"),

@@ -33,3 +33,7 @@ assert run.stdout.count("... no") == 206, run
 run = world.under_shim("./configure", cwd=script.parent, env={"STATUS": "1"})
 assert run.status == 1 and "cudiag" not in run.stderr, run
 run.did_not_say("build-missing-header", "build-link-failed", "build-missing-compiler")
+
+# Asked to keep and tell everything, it keeps the steps of a build that went well, and blames none of them.
+run = world.under_shim("./configure", cwd=script.parent, env={"CUDIAG_PRINT": "all"})
+assert run.status == 0 and run.report()["run"]["build"] and run.findings() == [], run

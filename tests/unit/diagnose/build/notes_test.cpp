@@ -1,4 +1,5 @@
 #include "tests/unit/diagnose/build/facts.h"
+#include "tests/unit/diagnose/loader/elf_world.h"
 
 namespace cudiag {
 namespace {
@@ -45,8 +46,15 @@ TEST(BuildSlow, ProposesToBuildDeepSpeedAheadWhereItIsDeepSpeeds) {
     Facts facts = facts_with(
         {ran(10, 0, "ninja", 0, 61'000), ran(20, 10, "c++ -c /src/a.cpp", 1'000, 2'000)});
     EXPECT_FALSE(testing::proposes(build_slow(facts).value(), "deepspeed"));
-    facts.build.steps[1].argv.back() = "/site/deepspeed/ops/csrc/adam/fused_adam_frontend.cpp";
+    const ElfWorld world;
+    const std::string site = world.path() + "/site-packages";
+    facts.build.steps[1].argv.back() = site + "/deepspeed/ops/csrc/adam/fused_adam_frontend.cpp";
+    EXPECT_FALSE(testing::proposes(build_slow(facts).value(), "pip install"))
+        << "which release is installed is not known";
+    world.text("site-packages/deepspeed-0.19.8.dist-info/METADATA",
+               "Metadata-Version: 2.1\nName: deepspeed\nVersion: 0.19.8\n");
     EXPECT_TRUE(testing::proposes(build_slow(facts).value(), "DS_BUILD_FUSED_ADAM=1"));
+    EXPECT_TRUE(testing::proposes(build_slow(facts).value(), "'deepspeed==0.19.8'"));
 }
 
 TEST(BuildSlow, IsSilentOfAQuickBuildAndOfNone) {

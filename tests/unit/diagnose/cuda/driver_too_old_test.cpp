@@ -47,6 +47,15 @@ TEST(CudaDriverTooOld, SendsAContainersUserToTheHost) {
     EXPECT_TRUE(advises(*cuda_cannot_start(with_old_driver(), machine), "Windows"));
 }
 
+TEST(CudaDriverTooOld, GivesACommandWhereItsPackagesAreKnown) {
+    Machine machine;
+    machine.distribution = "ubuntu";
+    EXPECT_EQ(cuda_cannot_start(with_old_driver(), machine)->fixes.front().command,
+              "sudo apt install nvidia-driver-580");
+    machine.distribution = "debian";
+    EXPECT_EQ(cuda_cannot_start(with_old_driver(), machine)->fixes.front().command, "");
+}
+
 TEST(CudaDriverTooOld, ClaimsNothingOfADriverThatIsNewEnough) {
     Process process = python_with_driver("/drv/libcuda.so.580.65.06", 13000);
     process.exceptions = {raised("CUDA driver version is insufficient for CUDA runtime version")};

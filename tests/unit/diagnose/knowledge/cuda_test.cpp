@@ -106,7 +106,7 @@ TEST(Drivers, HaveAMinimumForEveryMajor) {
 }
 
 TEST(CudaTexts, EachTellsACodeOrASubject) {
-    for (const CudaTextPattern* pattern : all_cuda_texts()) {
+    for (const TextPattern* pattern : all_cuda_texts()) {
         bool told = false;
         for (const CudaText& text : cuda_texts_of(pattern->example)) {
             told = told || text.code != 0 || text.values.count("subject") != 0;

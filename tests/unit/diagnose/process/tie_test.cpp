@@ -95,6 +95,9 @@ TEST(TieOfALoadToTheEnd, IsNoneForBreakageBeforeAnErrorOfARunningGpu) {
     process.exceptions = {
         exception("AcceleratorError", "CUDA error: device-side assert triggered")};
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::none);
+    process.exceptions = {
+        exception("OutOfMemoryError", "CUDA out of memory. Tried to allocate 20.00 GiB.")};
+    EXPECT_EQ(tie_of(process, process.failures[0]), Tie::none);
     process.exceptions = {exception("RuntimeError", "CUDA error: initialization error")};
     EXPECT_EQ(tie_of(process, process.failures[0]), Tie::swallowed);
 }
