@@ -4,14 +4,15 @@
 // One file per process, mapped MAP_SHARED and allocated in full before use:
 //
 //   offset 0            Header, one page
+//   progress_offset     kProgressSlots slots of what streams of the GPU have finished (0: none)
 //   log_offset          the cold log: entries of any kind, appended, never overwritten
 //   rings_offset        ring_count rings of ring_records hot records of 64 bytes, each owned by one
-//   thread
+//   thread, or by all that found none of their own (kSharedRing)
 //
-// rings_offset is log_offset + log_bytes, and file_bytes is where the rings end. All integers are
-// in the byte order of the machine that wrote the file; `byte_order` says which. A reader trusts
-// nothing here: every offset and length is checked against the file's real size
-// (record/reader.cpp).
+// Rings may be added while the recording is written: ring_count is stored last. rings_offset is
+// log_offset + log_bytes, and file_bytes is where the rings end. All integers are in the byte order
+// of the machine that wrote the file; `byte_order` says which. A reader trusts nothing here: every
+// offset and length is checked against the file's real size (record/reader.cpp).
 //
 // Compatibility: readers skip entry kinds and fields they do not know. kFormatVersion rises only
 // when an old reader would misread the file; new kinds and fields do not raise it.
@@ -27,6 +28,8 @@ inline constexpr char kMagic[8] = {'C', 'U', 'D', 'I', 'A', 'G', 'R', '\n'};
 inline constexpr std::uint32_t kFormatVersion = 1;
 inline constexpr std::uint32_t kByteOrder = 0x01020304;
 inline constexpr std::size_t kHeaderBytes = 4096;
+inline constexpr std::size_t kProgressBytes = 4096;
+inline constexpr std::uint32_t kSharedRing = 0xffffffff;  // in the place of a thread's id
 
 // How a process ended, as far as it could tell us itself. `none` in the file of a process that is
 // gone means that it was killed by a signal or ended by a raw system call.
@@ -69,6 +72,7 @@ struct Header {
     std::uint32_t end_how;        // EndHow
     std::int32_t end_status;      // exit status, or the signal for abort
     std::uint64_t end_realtime_ns;
+    std::uint64_t progress_offset;
 };
 
 static_assert(sizeof(Header) <= kHeaderBytes && std::is_trivially_copyable_v<Header>);
@@ -95,7 +99,13 @@ enum class EntryKind : std::uint16_t {
     build_file = 15,     // a build.ninja was opened by a program that is no build tool
     // Of recordings again.
     cuda_driver = 16,       // the libcuda that this process asks: path, driver_version
-    cuda_call_failed = 17,  // a call of the driver gave an error: name, error, text, caller, frames
+    cuda_call_failed = 17,  // a call of the driver gave an error: name, error, text, caller,
+                            // frames, and what it was asked for (the fields from bytes_asked on)
+    cuda_function = 18,  // a kernel was looked up: handle, name; or, of another kernel, of_handle
+    cuda_log = 19,       // a line that the driver wrote in its log: text, level
+    cuda_graph = 20,     // a graph was instantiated: handle, count (its kernels)
+    cuda_site = 21,      // a place in Python that launches: index, frames
+    cuda_tracking = 22,  // CUDIAG_TRACK or CUDIAG_SYNC: name, and text, why not, if it is off
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
@@ -146,7 +156,25 @@ enum class Field : std::uint16_t {
     count = 92,               // of the same thing
     user_process_limit = 93,  // RLIMIT_NPROC
     driver_version = 94,      // as cuDriverGetVersion gives it: 13000 is 13.0
+    bytes_asked = 95,         // of an allocation
+    bytes_free = 96,          // of the device's memory, after the failure (cuMemGetInfo)
+    bytes_total = 97,
+    handle = 98,     // of a kernel, a function, a graph
+    of_handle = 99,  // the kernel that this function is of
+    stream = 100,    // as in a launch's record
+    grid = 101,      // three times
+    block = 102,     // three times
+    shared_bytes = 103,
+    level = 104,           // CUlogLevel
+    device_ordinal = 105,  // as cuCtxGetDevice gives it
+    limit = 106,           // of the device or the function: (CUdevice_attribute << 32) | value
+    function_limit = 107,  // (CUfunction_attribute << 32) | value
+    code_offset = 108,     // its address in the file `path`, as the file's own headers count
+    launched = 109,        // 1: the call is a launch that CUDIAG_SYNC waited for
 };
+
+// Text fields of a cuda_call_failed: `path`, the file that holds the code (or is it); `value`, the
+// device's name; `argument`, a name that was looked up; `type`, the log of the driver's JIT.
 
 // An entry: this head, then fields, each FieldHead + bytes padded to 8. `commit` is stored last
 // (release): 0 while the entry is being written, kCommitted ^ bytes once it is whole. `bytes` is
@@ -200,5 +228,46 @@ struct HotRecord {
 };
 
 static_assert(sizeof(HotRecord) == 64 && offsetof(HotRecord, ticks) == 8);
+
+// Kinds of hot records. Numbers are for ever.
+enum class HotKind : std::uint16_t {
+    // words: function, stream, gridX | gridY << 32, gridZ | shared bytes << 32, block (21 bits
+    // each,
+    // X lowest), mark | site << 32
+    launch = 1,
+    // words: graph, stream, 0, 0, 0, mark | site << 32
+    graph_launch = 2,
+    // The host has waited: what was launched before is done. words: stream or context, WaitedFor,
+    // ticks when it began to wait, contexts that the process has made so far
+    waited = 3,
+    // A call of the driver failed. words: error, stream (of a launch), function or graph, which call
+    // (its row in the shim), 1: it is the launch before it, which the driver refused
+    call_failed = 4,
+};
+
+enum class WaitedFor : std::uint64_t { stream = 0, context = 1 };
+
+// HotRecord::flags of launches.
+inline constexpr std::uint16_t kCapturing = 1;  // into a graph: not executed
+inline constexpr std::uint16_t kCooperative = 2;
+inline constexpr std::uint16_t kFailed = 4;  // of waited and call_failed: unused
+
+// Streams by number, in launches: the default one, and each thread's own default one.
+inline constexpr std::uint64_t kLegacyStream = 1;     // CU_STREAM_LEGACY
+inline constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
+
+// What a stream has finished, with CUDIAG_TRACK=1: `finished` is written by the GPU itself, after
+// each launch, with that launch's mark. A slot with launched == 0 is free. Of a thread's own
+// default stream the high half of `stream` is the thread's id.
+struct ProgressSlot {
+    std::uint64_t context;
+    std::uint64_t stream;
+    std::uint32_t launched;  // the newest mark
+    std::uint32_t finished;
+    std::uint64_t reserved;
+};
+
+inline constexpr std::size_t kProgressSlots = kProgressBytes / sizeof(ProgressSlot);
+static_assert(sizeof(ProgressSlot) == 32);
 
 }  // namespace cudiag

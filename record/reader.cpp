@@ -209,6 +209,7 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
         hot.tid = ring.tid;
         hot.kind = record.kind;
         hot.flags = record.flags;
+        hot.ticks = record.ticks;
         hot.realtime_ns = time_of(recording.header, record.ticks);
         std::copy(std::begin(record.words), std::end(record.words), std::begin(hot.words));
         recording.hot.push_back(hot);
@@ -229,9 +230,20 @@ void read_rings(std::span<const std::byte> bytes, Recording& recording) {
         read_ring(bytes.subspan(header.rings_offset + i * each, each), header.ring_records,
                   recording);
     }
-    std::stable_sort(
-        recording.hot.begin(), recording.hot.end(),
-        [](const HotRead& a, const HotRead& b) { return a.realtime_ns < b.realtime_ns; });
+    std::stable_sort(recording.hot.begin(), recording.hot.end(),
+                     [](const HotRead& a, const HotRead& b) { return a.ticks < b.ticks; });
+}
+
+void read_progress(std::span<const std::byte> bytes, Recording& recording) {
+    const std::uint64_t offset = recording.header.progress_offset;
+    ProgressSlot slot{};
+    for (std::size_t i = 0; offset >= sizeof(Header) && i < kProgressSlots &&
+                            load(bytes, offset + i * sizeof slot, slot);
+         ++i) {
+        if (slot.launched != 0) {
+            recording.progress.push_back(slot);
+        }
+    }
 }
 
 // The size of the entry of a journal that begins these bytes, or where another begins inside it:
@@ -292,6 +304,7 @@ ReadResult parse_recording(std::span<const std::byte> bytes) {
         std::min<std::uint64_t>(header.log_bytes, bytes.size() - header.log_offset);
     read_log(bytes.subspan(header.log_offset, log_bytes), recording);
     read_rings(bytes, recording);
+    read_progress(bytes, recording);
     result.recording = std::move(recording);
     return result;
 }

@@ -33,6 +33,7 @@ struct EntryRead {
 struct HotRead {
     std::uint32_t tid = 0;
     std::uint16_t kind = 0, flags = 0;
+    std::uint64_t ticks = 0;
     std::uint64_t realtime_ns = 0;  // by the clock pairs
     std::uint64_t words[6] = {};
 };
@@ -56,7 +57,8 @@ struct Recording {
     std::string path;
     Header header{};  // validated copy
     std::vector<EntryRead> entries;
-    std::vector<HotRead> hot;  // by time
+    std::vector<HotRead> hot;            // by time; of one thread in its own order
+    std::vector<ProgressSlot> progress;  // slots in use
     Losses lost;
 };
 

@@ -54,6 +54,24 @@ OpenResult result_of(int error) {
     }
 }
 
+// Blocks first: a store into a hole of a full file system is a SIGBUS. MAP_FAILED, with *error, if
+// that cannot be.
+void* map_blocks(int file, std::uint64_t offset, std::uint64_t bytes, int* error) {
+    *error = EINTR;
+    for (int tries = 0; *error == EINTR && tries < 16; ++tries) {
+        *error = posix_fallocate(file, static_cast<off_t>(offset), static_cast<off_t>(bytes));
+    }
+    void* map = MAP_FAILED;
+    if (*error == 0) {
+        map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                   static_cast<off_t>(offset));
+        if (map == MAP_FAILED) {
+            *error = errno;
+        }
+    }
+    return map;
+}
+
 }  // namespace
 
 std::uint64_t read_ticks() {
@@ -97,7 +115,8 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     const KeepErrno keep;
     *error = 0;
     const std::uint64_t log_bytes = page_rounded(capacity.log_bytes);
-    const std::uint64_t rings_offset = kHeaderBytes + log_bytes;
+    const std::uint64_t log_offset = kHeaderBytes + kProgressBytes;
+    const std::uint64_t rings_offset = log_offset + log_bytes;
     const std::uint32_t ring_count = capacity.ring_records == 0 ? 0 : capacity.ring_count;
     const std::uint64_t bytes = rings_offset + ring_count * ring_bytes(capacity.ring_records);
     if (over_file_limit(bytes)) {
@@ -110,18 +129,7 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
         *error = errno;
         return result_of(*error);
     }
-    // Blocks first: a store into a hole of a full file system is a SIGBUS.
-    void* map = MAP_FAILED;
-    *error = EINTR;
-    for (int tries = 0; *error == EINTR && tries < 16; ++tries) {
-        *error = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-    }
-    if (*error == 0) {
-        map = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-        if (map == MAP_FAILED) {
-            *error = errno;
-        }
-    }
+    void* const map = map_blocks(file, 0, bytes, error);
     (void)close(file);
     if (map == MAP_FAILED) {
         (void)unlinkat(directory, name, 0);
@@ -131,7 +139,8 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     header->version = kFormatVersion;
     header->byte_order = kByteOrder;
     header->file_bytes = bytes;
-    header->log_offset = kHeaderBytes;
+    header->progress_offset = kHeaderBytes;
+    header->log_offset = log_offset;
     header->log_bytes = log_bytes;
     header->rings_offset = rings_offset;
     header->ring_count = ring_count;
@@ -147,6 +156,7 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     header->last_realtime_ns = header->open_realtime_ns;
     header->last_ticks = header->open_ticks;
     ring_records_ = capacity.ring_records;
+    rings_ = ring_count == 0 ? nullptr : static_cast<char*>(map) + rings_offset;
     // The magic last: a reader never takes a half-made header for a recording.
     __atomic_thread_fence(__ATOMIC_RELEASE);
     memcpy(header->magic, kMagic, sizeof kMagic);
@@ -202,18 +212,54 @@ bool Writer::append(EntryKind kind, const FieldValue* fields, std::size_t count)
     return true;
 }
 
+OpenResult Writer::add_rings(int directory, const char* name, std::uint32_t count,
+                             std::uint32_t records, int* error) {
+    const KeepErrno keep;
+    *error = 0;
+    if (header_ == nullptr || has_rings() || count == 0 || records == 0) {
+        return OpenResult::failed;
+    }
+    const std::uint64_t bytes = count * ring_bytes(records);
+    if (over_file_limit(header_->rings_offset + bytes)) {
+        *error = EFBIG;
+        return OpenResult::over_limit;
+    }
+    const int file = openat(directory, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) {
+        *error = errno;
+        return result_of(*error);
+    }
+    void* const map = map_blocks(file, header_->rings_offset, bytes, error);
+    if (map == MAP_FAILED) {
+        (void)!ftruncate(file, static_cast<off_t>(header_->rings_offset));
+    }
+    (void)close(file);
+    if (map == MAP_FAILED) {
+        return result_of(*error);
+    }
+    auto* const last =
+        reinterpret_cast<RingHead*>(static_cast<char*>(map) + (count - 1) * ring_bytes(records));
+    last->tid = count > 1 ? kSharedRing : 0;
+    ring_records_ = records;
+    header_->ring_records = records;
+    header_->file_bytes = header_->rings_offset + bytes;
+    __atomic_store_n(&header_->ring_count, count, __ATOMIC_RELEASE);
+    __atomic_store_n(&rings_, static_cast<char*>(map), __ATOMIC_RELEASE);
+    return OpenResult::ok;
+}
+
 RingHead* Writer::claim_ring() {
-    if (header_ == nullptr) {
+    if (header_ == nullptr || !has_rings()) {
         return nullptr;
     }
     const KeepErrno keep;
     const auto tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
-    char* rings = reinterpret_cast<char*>(header_) + header_->rings_offset;
     for (std::uint32_t i = 0; i < header_->ring_count; ++i) {
-        auto* ring = reinterpret_cast<RingHead*>(rings + i * ring_bytes(ring_records_));
+        auto* ring = reinterpret_cast<RingHead*>(rings_ + i * ring_bytes(ring_records_));
         std::uint32_t nobody = 0;
         if (__atomic_compare_exchange_n(&ring->tid, &nobody, tid, false, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_RELAXED)) {
+                                        __ATOMIC_RELAXED) ||
+            nobody == kSharedRing) {
             return ring;
         }
     }
@@ -223,7 +269,11 @@ RingHead* Writer::claim_ring() {
 
 void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                         const std::uint64_t (&words)[6]) {
-    const std::uint64_t number = ring->next;
+    // A ring of one thread needs no locked instruction.
+    const bool shared = ring->tid == kSharedRing;
+    const std::uint64_t number = __builtin_expect(shared, 0)
+                                     ? __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED)
+                                     : ring->next;
     // A division takes as long as all the rest but the clock: rings are a power of two unless
     // someone insists (tests/bench).
     const std::uint32_t mask = ring_records_ - 1;
@@ -237,7 +287,15 @@ void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
     memcpy(record->words, words, sizeof record->words);
     __atomic_store_n(&record->commit, static_cast<std::uint32_t>(number & 0x7fffffffU) + 1,
                      __ATOMIC_RELEASE);
-    __atomic_store_n(&ring->next, number + 1, __ATOMIC_RELEASE);
+    if (__builtin_expect(!shared, 1)) {
+        __atomic_store_n(&ring->next, number + 1, __ATOMIC_RELEASE);
+    }
+}
+
+ProgressSlot* Writer::progress() const {
+    return header_ == nullptr ? nullptr
+                              : reinterpret_cast<ProgressSlot*>(reinterpret_cast<char*>(header_) +
+                                                                header_->progress_offset);
 }
 
 void Writer::mark_end(EndHow how, int status) {

@@ -47,24 +47,39 @@ class Writer {
     // signal-safe.
     bool append(EntryKind kind, const FieldValue* fields, std::size_t count);
 
-    // Claims a ring for the calling thread, or nullptr. The ring is the caller's until the process
-    // ends.
+    // Adds rings to an open recording that has none: `name` in `directory` is its file. The last of
+    // several is shared by the threads that find no other. On failure the recording goes on
+    // without, and *error holds errno. One thread at a time.
+    OpenResult add_rings(int directory, const char* name, std::uint32_t count,
+                         std::uint32_t records, int* error);
+
+    bool has_rings() const { return __atomic_load_n(&rings_, __ATOMIC_ACQUIRE) != nullptr; }
+
+    // Claims a ring for the calling thread, or gives the shared one; nullptr without rings. The
+    // ring is the caller's until the process ends.
     RingHead* claim_ring();
 
-    // Appends a hot record to a ring owned by the calling thread.
+    // Appends a hot record to a ring of the calling thread, or to the shared one.
     void append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                     const std::uint64_t (&words)[6]);
 
     // Notes how the process ends; the first call wins unless it was `exec` or `abort`.
     void mark_end(EndHow how, int status);
 
+    // kProgressSlots slots, in a page of their own; nullptr if no recording is open.
+    ProgressSlot* progress() const;
+
     bool is_open() const { return header_ != nullptr; }
 
     // Forgets the mapping without unmapping it: what a fork child does with its parent's.
-    void forget() { header_ = nullptr; }
+    void forget() {
+        header_ = nullptr;
+        rings_ = nullptr;
+    }
 
   private:
     Header* header_ = nullptr;
+    char* rings_ = nullptr;
     std::uint32_t ring_records_ = 0;
 };
 

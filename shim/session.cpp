@@ -9,6 +9,8 @@
 
 #include "record/keep_errno.h"
 #include "shim/cuda/failed_calls.h"
+#include "shim/cuda/kernels.h"
+#include "shim/cuda/launches.h"
 #include "shim/forks.h"
 #include "shim/lifecycle.h"
 #include "shim/modules.h"
@@ -28,6 +30,11 @@ Writer writer;
 char record_name[48];
 const char* why_not = nullptr;  // there is no recording
 bool breakage = false;
+uint32_t recordings = 1;  // begun by this process
+// Whether rings were asked for: a Rings, as an integer.
+uint8_t rings = 0;
+
+enum class Rings : uint8_t { unasked = 0, opening = 1, there = 2, refused = 3 };
 
 SessionState load_state() {
     return static_cast<SessionState>(__atomic_load_n(&state, __ATOMIC_ACQUIRE));
@@ -120,6 +127,16 @@ OpenResult result_of(int error) {
     }
 }
 
+// Another thread is at it: its work is bounded, and so is the wait (2 s, for an emulated or
+// overloaded machine; mostly well under a millisecond). Losing an entry is better than hanging the
+// host.
+void wait_while(const uint8_t& what, uint8_t is) {
+    for (int turn = 0; turn < 20000 && __atomic_load_n(&what, __ATOMIC_ACQUIRE) == is; ++turn) {
+        const struct timespec pause = {0, 100'000};
+        (void)syscall(SYS_nanosleep, &pause, nullptr);
+    }
+}
+
 bool open_now() {
     int error = 0;
     OpenResult result = OpenResult::failed;
@@ -137,6 +154,44 @@ bool open_now() {
     }
     note_process();
     return true;
+}
+
+// 16 threads may launch, and any more share the last one's; 4 MiB in all unless CUDIAG_RING_MB says
+// otherwise (1 to 1024).
+constexpr uint32_t kRings = 16;
+
+uint32_t ring_records() {
+    const char* set = start_variable("CUDIAG_RING_MB");
+    uint32_t megabytes = 0;
+    for (; set != nullptr && *set >= '0' && *set <= '9' && megabytes < 1024; ++set) {
+        megabytes = megabytes * 10 + static_cast<uint32_t>(*set - '0');
+    }
+    megabytes = megabytes == 0 ? 4 : megabytes > 1024 ? 1024 : megabytes;
+    constexpr uint32_t kPerMegabyte = (1U << 20) / kRings / sizeof(HotRecord);
+    uint32_t records = kPerMegabyte;  // a power of two: see Writer::append_hot
+    while (records * 2 <= megabytes * kPerMegabyte) {
+        records *= 2;
+    }
+    return records;
+}
+
+bool add_rings() {
+    const int at = open_run_directory();
+    int error = 0;
+    const bool added = at >= 0 && writer.add_rings(at, record_name, kRings, ring_records(),
+                                                   &error) == OpenResult::ok;
+    if (at >= 0) {
+        (void)close(at);
+    }
+    return added;
+}
+
+// Rings of threads are of the recording before.
+void begin_another() {
+    __atomic_fetch_add(&recordings, 1, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&rings, static_cast<uint8_t>(Rings::unasked), __ATOMIC_RELEASE);
+    forget_kernels();
+    forget_launches();
 }
 
 void tell_why_not() {
@@ -191,14 +246,38 @@ bool open_session() {
         note_driver();
         return opened;
     }
-    // Another thread is at it: its work is bounded, and so is the wait (2 s, for an emulated or
-    // overloaded machine; mostly well under a millisecond). Losing an entry is better than hanging
-    // the host.
-    for (int turn = 0; turn < 20000 && load_state() == SessionState::opening; ++turn) {
-        const struct timespec pause = {0, 100'000};
-        (void)syscall(SYS_nanosleep, &pause, nullptr);
-    }
+    wait_while(state, static_cast<uint8_t>(SessionState::opening));
     return load_state() == SessionState::open;
+}
+
+bool open_rings() {
+    const KeepErrno keep;
+    auto expected = static_cast<uint8_t>(Rings::unasked);
+    if (__atomic_load_n(&rings, __ATOMIC_ACQUIRE) == static_cast<uint8_t>(Rings::unasked) &&
+        open_session() &&
+        __atomic_compare_exchange_n(&rings, &expected, static_cast<uint8_t>(Rings::opening), false,
+                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&rings, static_cast<uint8_t>(add_rings() ? Rings::there : Rings::refused),
+                         __ATOMIC_RELEASE);
+    }
+    wait_while(rings, static_cast<uint8_t>(Rings::opening));
+    return load_state() == SessionState::open && writer.has_rings();
+}
+
+RingHead* claim_ring() {
+    return load_state() == SessionState::open ? writer.claim_ring() : nullptr;
+}
+
+void note_hot(RingHead* ring, HotKind kind, uint16_t flags, const uint64_t (&words)[6]) {
+    writer.append_hot(ring, static_cast<uint16_t>(kind), flags, words);
+}
+
+uint32_t recording_number() {
+    return __atomic_load_n(&recordings, __ATOMIC_RELAXED);
+}
+
+ProgressSlot* progress_slots() {
+    return load_state() == SessionState::open ? writer.progress() : nullptr;
 }
 
 bool note(EntryKind kind, const FieldValue* fields, size_t count) {
@@ -236,6 +315,7 @@ void discard_session(bool last) {
     if (!last) {
         forget_modules();
         forget_driver_calls();
+        begin_another();
         store_state(SessionState::idle);
     }
 }
@@ -248,6 +328,7 @@ void mark_end(EndHow how, int status) {
 
 void forget_session() {
     writer.forget();
+    begin_another();
     breakage = false;
     const SessionState now = load_state();
     if (now != SessionState::off && now != SessionState::unstarted &&

@@ -31,6 +31,20 @@ bool open_session();
 // Appends to the open recording. False if there is none.
 bool note(EntryKind kind, const FieldValue* fields, size_t count);
 
+// The rings of this process (Writer::add_rings): opens the recording and adds them, once. False if
+// there are none.
+bool open_rings();
+
+// A ring for the calling thread, nullptr if there are none; and what goes into it. The ring is
+// valid while recording_number is what it was: a fork child, and a recording given up, begin
+// another. One load.
+RingHead* claim_ring();
+void note_hot(RingHead* ring, HotKind kind, uint16_t flags, const uint64_t (&words)[6]);
+uint32_t recording_number();
+
+// The page of stream progress in the recording; nullptr if none is open.
+ProgressSlot* progress_slots();
+
 // Certain breakage was seen: the recording stays whatever the exit status is. If there can be none,
 // says so in one line, once, in the root.
 void note_breakage();

@@ -4,7 +4,12 @@
 #include <string.h>
 
 #include "record/keep_errno.h"
+#include "record/writer.h"
+#include "shim/cuda/asked_driver.h"
 #include "shim/cuda/failed_calls.h"
+#include "shim/cuda/kernels.h"
+#include "shim/cuda/launches.h"
+#include "shim/cuda/progress.h"
 #include "shim/loaded_object.h"
 #include "shim/modules.h"
 
@@ -13,14 +18,14 @@ namespace {
 
 enum Entry : size_t {
 
-#define CUDIAG_DRIVER_CALL(name, parameters, errors) entry_##name,
+#define CUDIAG_DRIVER_CALL(name, parameters, errors, role) entry_##name,
 #include "shim/cuda/driver.def"
 #undef CUDIAG_DRIVER_CALL
     entries
 };
 
 constexpr DriverCall kCalls[entries] = {
-#define CUDIAG_DRIVER_CALL(name, parameters, errors) {#name, Errors::errors},
+#define CUDIAG_DRIVER_CALL(name, parameters, errors, role) {#name, Errors::errors, Role::role},
 #include "shim/cuda/driver.def"
 #undef CUDIAG_DRIVER_CALL
 };
@@ -28,7 +33,6 @@ constexpr DriverCall kCalls[entries] = {
 // Where the libcuda that was seen exports each function; nullptr: it has none, or none was seen.
 // Written by whoever sees it: two threads may do so at once, and write the same.
 void* real[entries];
-void* error_string = nullptr;  // cuGetErrorString
 
 template <class T>
 T* load(T* const* from) {
@@ -52,40 +56,107 @@ void* wrapper_for(void* address) {
     return nullptr;
 }
 
-// One for each row. The program's arguments go to the real function as they are, and its result
-// comes back as it is. What a successful call costs: a load, a call and a compare.
-template <size_t entry, class Function>
-struct Wrapper;
+// CUlaunchConfig (cuda.h 11.8 to 13.0), as far as it is read.
+struct LaunchConfig {
+    unsigned grid[3];
+    unsigned block[3];
+    unsigned shared;
+    void* stream;
+};
 
-template <size_t entry, class... Arguments>
-struct Wrapper<entry, int(Arguments...)> {
-    using Function = int(Arguments...);
+uint64_t number_of(const void* handle) {
+    return reinterpret_cast<uintptr_t>(handle);
+}
 
-    static int call(Arguments... arguments) {
-        auto* const function = reinterpret_cast<Function*>(load(&real[entry]));
-        const int result = function(arguments...);
-        if (__builtin_expect(result != 0, 0)) {
-            note_failed_call(kCalls[entry], entry, result,
-                             reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
-        } else {
-            succeeded(arguments...);
-        }
-        return result;
+void set_stream(Launch& launch, const void* stream, bool per_thread) {
+    launch.handle = number_of(stream);
+    launch.per_thread = per_thread;
+    launch.stream = stream != nullptr ? launch.handle
+                    : per_thread      ? kPerThreadStream
+                                      : kLegacyStream;
+}
+
+// Of cuLaunchKernel and cuLaunchCooperativeKernel; `rest` is the kernel's own parameters.
+template <class... Rest>
+Launch launch_of(bool per_thread, void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                 void* stream, Rest... /*rest*/) {
+    Launch launch;
+    launch.function = number_of(function);
+    launch.grid[0] = grid_x;
+    launch.grid[1] = grid_y;
+    launch.grid[2] = grid_z;
+    launch.block[0] = block_x;
+    launch.block[1] = block_y;
+    launch.block[2] = block_z;
+    launch.shared = shared;
+    set_stream(launch, stream, per_thread);
+    return launch;
+}
+
+// Of cuLaunchKernelEx.
+Launch launch_of(bool per_thread, const void* config, void* function, void* /*parameters*/,
+                 void* /*extra*/) {
+    Launch launch;
+    launch.function = number_of(function);
+    const auto* const asked = static_cast<const LaunchConfig*>(config);
+    if (asked != nullptr) {
+        memcpy(launch.grid, asked->grid, sizeof launch.grid);
+        memcpy(launch.block, asked->block, sizeof launch.block);
+        launch.shared = asked->shared;
     }
+    set_stream(launch, asked == nullptr ? nullptr : asked->stream, per_thread);
+    return launch;
+}
 
-  private:
-    static void succeeded([[maybe_unused]] Arguments... arguments) {
-        // A runtime that finds the driver too old asks for its version, and never for cuInit.
-        if constexpr (entry == entry_cuInit || entry == entry_cuDriverGetVersion) {
-            remember_driver();
-        }
-        if constexpr (entry == entry_cuGetProcAddress || entry == entry_cuGetProcAddress_v2) {
-            replace(arguments...);
-        }
+// Of cuGraphLaunch.
+Launch launch_of(bool per_thread, void* graph, void* stream) {
+    Launch launch;
+    launch.kind = HotKind::graph_launch;
+    launch.function = number_of(graph);
+    set_stream(launch, stream, per_thread);
+    return launch;
+}
+
+constexpr bool is_launch(Role role) {
+    return role >= Role::launch && role <= Role::graph_launch_ptsz;
+}
+
+constexpr bool is_per_thread(Role role) {
+    return role == Role::launch_ptsz || role == Role::launch_ex_ptsz ||
+           role == Role::graph_launch_ptsz;
+}
+
+// What the first parameter of so many functions points to, once they succeeded.
+uint64_t given(const void* where) {
+    return where == nullptr ? 0 : number_of(*static_cast<void* const*>(where));
+}
+
+// What of a call's arguments its role asks for. Everything else of them is not looked at.
+template <Role role>
+struct Noted {
+    template <class... Rest>
+    static CallDetails details(Rest... /*rest*/) {
+        return {};
     }
 
     template <class... Rest>
-    static void replace(const char* /*name*/, void** address, Rest... /*rest*/) {
+    static void succeeded(Rest... /*rest*/) {}
+};
+
+template <>
+struct Noted<Role::start> : Noted<Role::call> {
+    // A runtime that finds the driver too old asks for its version, and never for cuInit.
+    template <class... Rest>
+    static void succeeded(Rest... /*rest*/) {
+        remember_driver();
+    }
+};
+
+template <>
+struct Noted<Role::resolver> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(const char* /*name*/, void** address, Rest... /*rest*/) {
         void* const wrapper =
             address == nullptr || *address == nullptr ? nullptr : wrapper_for(*address);
         if (wrapper != nullptr) {
@@ -94,10 +165,205 @@ struct Wrapper<entry, int(Arguments...)> {
     }
 };
 
+template <>
+struct Noted<Role::context_made> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(const void* context, Rest... /*rest*/) {
+        note_context(given(context));
+    }
+};
+
+// Waits; `began` is when.
+void waited_for(Role /*role*/, uint64_t began) {
+    note_waited(WaitedFor::context, 0, began);
+}
+
+void waited_for(Role role, uint64_t began, void* handle) {
+    if (role == Role::context_wait) {
+        note_waited(WaitedFor::context, number_of(handle), began);
+    } else {
+        note_waited(WaitedFor::stream,
+                    handle != nullptr                ? number_of(handle)
+                    : role == Role::stream_wait_ptsz ? kPerThreadStream
+                                                     : kLegacyStream,
+                    began);
+    }
+}
+
+constexpr bool is_wait(Role role) {
+    return role == Role::context_wait || role == Role::stream_wait ||
+           role == Role::stream_wait_ptsz;
+}
+
+template <>
+struct Noted<Role::load_file> : Noted<Role::call> {
+    template <class... Rest>
+    static CallDetails details(void* /*handle*/, const char* file, Rest... /*rest*/) {
+        CallDetails details;
+        details.name = file;
+        return details;
+    }
+};
+
+template <>
+struct Noted<Role::load> : Noted<Role::call> {
+    template <class... Rest>
+    static CallDetails details(void* /*handle*/, const void* image, Rest... rest) {
+        CallDetails details;
+        details.image = image;
+        details.is_module = sizeof...(rest) == 0;
+        return details;
+    }
+
+    template <class... Rest>
+    static void succeeded(const void* handle, const void* image, Rest... /*rest*/) {
+        note_code(given(handle), image);
+    }
+};
+
+template <HandleKind kind>
+struct NotedLookup {
+    static CallDetails details(void* /*handle*/, void* code, const char* name) {
+        CallDetails details;
+        details.handle = number_of(code);
+        details.name = name;
+        return details;
+    }
+
+    static void succeeded(const void* handle, const void* code, const char* name) {
+        note_kernel(kind, given(handle), number_of(code), name);
+    }
+};
+
+template <>
+struct Noted<Role::lookup> : NotedLookup<HandleKind::function> {};
+
+template <>
+struct Noted<Role::lookup_kernel> : NotedLookup<HandleKind::kernel> {};
+
+template <>
+struct Noted<Role::function_of_kernel> {
+    static CallDetails details(void* /*function*/, void* kernel) {
+        CallDetails details;
+        details.handle = number_of(kernel);
+        return details;
+    }
+
+    static void succeeded(const void* function, const void* kernel) {
+        note_function_of_kernel(given(function), number_of(kernel));
+    }
+};
+
+template <>
+struct Noted<Role::allocation> : Noted<Role::call> {
+    template <class... Rest>
+    static CallDetails details(void* /*memory*/, size_t bytes, Rest... /*rest*/) {
+        CallDetails details;
+        details.bytes = bytes;
+        return details;
+    }
+};
+
+template <>
+struct Noted<Role::graph_made> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(const void* executable, void* graph, Rest... /*rest*/) {
+        note_graph(given(executable), graph);
+    }
+};
+
+template <>
+struct Noted<Role::stream_made> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(const void* stream, Rest... /*rest*/) {
+        note_stream(given(stream), true);
+    }
+};
+
+template <>
+struct Noted<Role::stream_gone> : Noted<Role::call> {
+    static void succeeded(void* stream) { note_stream(number_of(stream), false); }
+};
+
+template <>
+struct Noted<Role::capture_begun> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(Rest... /*rest*/) {
+        note_capture(true);
+    }
+};
+
+template <>
+struct Noted<Role::capture_ended> : Noted<Role::call> {
+    template <class... Rest>
+    static void succeeded(Rest... /*rest*/) {
+        note_capture(false);
+    }
+};
+
+// One for each row. The program's arguments go to the real function as they are, and its result
+// comes back as it is. What a successful call costs: a load, a call and a compare; a launch also
+// its record.
+template <size_t entry, class Function>
+struct Wrapper;
+
+template <size_t entry, class... Arguments>
+struct Wrapper<entry, int(Arguments...)> {
+    using Function = int(Arguments...);
+    static constexpr Role kRole = kCalls[entry].role;
+
+    static int call(Arguments... arguments) {
+        auto* const function = reinterpret_cast<Function*>(load(&real[entry]));
+        if constexpr (is_launch(kRole)) {
+            return launch(function, __builtin_return_address(0), arguments...);
+        } else {
+            const uint64_t began = is_wait(kRole) ? read_ticks() : 0;
+            const int result = function(arguments...);
+            if (__builtin_expect(result != 0, 0)) {
+                note_failed_call(kCalls[entry], entry, result,
+                                 number_of(__builtin_return_address(0)),
+                                 Noted<kRole>::details(arguments...));
+            } else if constexpr (is_wait(kRole)) {
+                waited_for(kRole, began, arguments...);
+            } else {
+                Noted<kRole>::succeeded(arguments...);
+            }
+            return result;
+        }
+    }
+
+  private:
+    __attribute__((always_inline)) static int launch(Function* function, const void* caller,
+                                                     Arguments... arguments) {
+        Launch launch = launch_of(is_per_thread(kRole), arguments...);
+        note_launch(launch);
+        const int result = function(arguments...);
+        if (__builtin_expect(result != 0, 0)) {
+            CallDetails details;
+            details.launch = &launch;
+            note_failed_call(kCalls[entry], entry, result, number_of(caller), details);
+        } else if (__builtin_expect(must_settle(), 0)) {
+            settle(launch, caller);
+        }
+        return result;
+    }
+
+    // The program gets its launch's own result: the error comes back from its next call as well.
+    __attribute__((noinline, cold)) static void settle(const Launch& launch, const void* caller) {
+        const int waited = settle_launch(launch);
+        if (waited != 0) {
+            CallDetails details;
+            details.launch = &launch;
+            details.waited = true;
+            note_failed_call(kCalls[entry], entry, waited, number_of(caller), details);
+        }
+    }
+};
+
 void* wrapper_of(size_t entry) {
     static void* const wrappers[entries] = {
 // NOLINTBEGIN(bugprone-macro-parentheses): part of a type, which can bear none
-#define CUDIAG_DRIVER_CALL(name, parameters, errors) \
+#define CUDIAG_DRIVER_CALL(name, parameters, errors, role) \
     reinterpret_cast<void*>(&Wrapper<entry_##name, int parameters>::call),
 #include "shim/cuda/driver.def"
 #undef CUDIAG_DRIVER_CALL
@@ -117,7 +383,7 @@ struct Search {
     bool found;
     bool older_one_lives;
     void* addresses[entries];
-    void* error_string;
+    AskedDriver asked;
 };
 
 bool is_libcuda(const struct dl_phdr_info& info) {
@@ -135,7 +401,7 @@ int search_object(struct dl_phdr_info* info, size_t /*size*/, void* data) {
         search.older_one_lives = true;
     } else if (exported_address(*info, kCalls[search.entry].name) == search.address) {
         search.found = true;
-        search.error_string = exported_address(*info, "cuGetErrorString");
+        search.asked = asked_driver_in(*info);
         for (size_t entry = 0; entry < entries; ++entry) {
             search.addresses[entry] = exported_address(*info, kCalls[entry].name);
         }
@@ -171,6 +437,7 @@ void learn(size_t entry, void* address) {
     if (search.addresses[entry_cuInit] == nullptr) {
         return;  // by which it is known again
     }
+    set_asked_driver(search.asked);
     for (size_t each = 0; each < entries; ++each) {
         void* next = search.addresses[each];
         if (next == nullptr && load(&real[each]) != nullptr) {
@@ -178,7 +445,6 @@ void learn(size_t entry, void* address) {
         }
         store(&real[each], next);
     }
-    store(&error_string, search.error_string);
 }
 
 size_t entry_of(const char* name) {
@@ -221,7 +487,7 @@ uint64_t driver_version() {
 }
 
 const char* driver_words(int error) {
-    auto* const ask = reinterpret_cast<int (*)(int, const char**)>(load(&error_string));
+    auto* const ask = asked_driver().cuGetErrorString;
     const char* words = nullptr;
     return ask != nullptr && ask(error, &words) == 0 && words != nullptr ? words : "";
 }

@@ -14,9 +14,38 @@ namespace cudiag {
 // for; none: asking whether there is a function of some name is what it is for.
 enum class Errors : uint8_t { all, not_capture, none };
 
+// What is noted of a function beyond its errors. _ptsz: its stream 0 is the thread's own.
+enum class Role : uint8_t {
+    call,
+    start,  // the driver has answered
+    resolver,
+    context_made,
+    context_wait,  // what was launched before is done
+    stream_wait,
+    stream_wait_ptsz,
+    load_file,  // code, for errors
+    load,
+    lookup,  // the name of a kernel
+    lookup_kernel,
+    function_of_kernel,
+    allocation,  // its size, for errors
+    launch,
+    launch_ptsz,
+    launch_ex,
+    launch_ex_ptsz,
+    graph_launch,
+    graph_launch_ptsz,
+    graph_made,
+    stream_made,  // for CUDIAG_TRACK
+    stream_gone,
+    capture_begun,
+    capture_ended,
+};
+
 struct DriverCall {
     const char* name;
     Errors errors;
+    Role role;
 };
 
 // Is this the name of a function in driver.def? Of names that begin with "cu" and a capital.

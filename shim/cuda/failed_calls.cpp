@@ -1,6 +1,11 @@
 #include "shim/cuda/failed_calls.h"
 
+#include <string.h>
+
 #include "record/keep_errno.h"
+#include "shim/cuda/asked_driver.h"
+#include "shim/cuda/kernels.h"
+#include "shim/cuda/progress.h"
 #include "shim/forks.h"
 #include "shim/modules.h"
 #include "shim/python.h"
@@ -10,6 +15,7 @@ namespace cudiag {
 namespace {
 
 constexpr size_t kPath = 1024;  // threads may have small stacks
+constexpr size_t kLog = 2048;
 constexpr uint32_t kMost = 64;
 constexpr uint32_t kMostAlike = 4;
 
@@ -18,6 +24,59 @@ constexpr int kNotReady = 600;
 constexpr int kFirstOfCapture = 900;  // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
 constexpr int kLastOfCapture = 908;   // CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD
 
+// "the process must be terminated and relaunched" (cuda.h 13.0). The same as `sticky` in
+// diagnose/knowledge/cuda_errors.json, which a test holds against this.
+constexpr int kSticky[] = {226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911};
+
+// After these the driver and the handles of the call are as good as before, and may be asked:
+// CUDA_ERROR_INVALID_VALUE, OUT_OF_MEMORY, 9 and 98 (of cudart), INVALID_IMAGE, NO_BINARY_FOR_GPU,
+// INVALID_PTX, UNSUPPORTED_PTX_VERSION, LAUNCH_OUT_OF_RESOURCES, COOPERATIVE_LAUNCH_TOO_LARGE,
+// INVALID_CLUSTER_SIZE.
+constexpr int kHarmless[] = {1, 2, 9, 98, 200, 209, 218, 222, 701, 720, 912};
+// Those of code that was not accepted.
+constexpr int kOfCode[] = {200, 209, 218, 222};
+
+// CUdevice_attribute, CUfunction_attribute (cuda.h): limits on which launches fail.
+constexpr int kDeviceLimits[] = {1 /* threads a block */,
+                                 2,
+                                 3,
+                                 4 /* block */,
+                                 5,
+                                 6,
+                                 7 /* grid */,
+                                 8 /* shared memory a block */,
+                                 12 /* registers a block */,
+                                 16 /* multiprocessors */,
+                                 75,
+                                 76 /* compute capability */,
+                                 97 /* shared memory a block at most, if asked for */};
+constexpr int kFunctionLimits[] = {0 /* threads a block */,
+                                   1 /* static shared memory */,
+                                   3 /* local memory */,
+                                   4 /* registers */,
+                                   5 /* PTX version */,
+                                   6 /* binary version */,
+                                   8 /* dynamic shared memory at most */};
+
+// Fields of an entry to be; those that do not fit are left out.
+class Fields {
+  public:
+    void add(FieldValue value) {
+        if (count_ < kMostOwn) {
+            values_[count_++] = value;
+        }
+    }
+
+    void add_frames(PythonFrames& frames) { count_ += frames.collect(values_ + count_); }
+
+    bool note(EntryKind kind) { return cudiag::note(kind, values_, count_); }
+
+  private:
+    static constexpr size_t kMostOwn = 48;
+    FieldValue values_[kMostOwn + kPythonFields] = {};
+    size_t count_ = 0;
+};
+
 struct Alike {
     uint64_t key;  // which function, error and caller; 0: free
     uint32_t count;
@@ -25,6 +84,7 @@ struct Alike {
 
 Alike seen[kMost];
 uint32_t noted = 0;
+bool sticky_noted = false;
 bool asked = false;  // a libcuda was asked, and its version is known
 uint64_t version = 0;
 bool driver_noted = false;
@@ -70,14 +130,178 @@ void ask_version() {
     }
 }
 
+template <size_t size>
+bool is_one_of(int error, const int (&list)[size]) {
+    for (const int each : list) {
+        if (each == error) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint64_t unsigned_of(int number) {
+    return static_cast<uint64_t>(static_cast<unsigned>(number));
+}
+
+uint64_t limit_of(int attribute, int value) {
+    return unsigned_of(attribute) << 32 | unsigned_of(value);
+}
+
+void add_launch(const Launch& launch, bool waited, Fields& fields) {
+    fields.add(FieldValue::of(Field::handle, launch.function));
+    fields.add(FieldValue::of(Field::stream, launch.stream));
+    if (launch.kind == HotKind::launch) {
+        for (const uint32_t extent : launch.grid) {
+            fields.add(FieldValue::of(Field::grid, uint64_t{extent}));
+        }
+        for (const uint32_t extent : launch.block) {
+            fields.add(FieldValue::of(Field::block, uint64_t{extent}));
+        }
+        fields.add(FieldValue::of(Field::shared_bytes, uint64_t{launch.shared}));
+    }
+    if (waited) {
+        fields.add(FieldValue::of(Field::launched, uint64_t{1}));
+    }
+}
+
+// Of the current device, whose name is put into `name`; its number, or -1.
+int add_device(char* name, int size, Fields& fields) {
+    const AskedDriver& driver = asked_driver();
+    int device = -1;
+    if (driver.cuCtxGetDevice == nullptr || driver.cuCtxGetDevice(&device) != 0) {
+        return -1;
+    }
+    fields.add(FieldValue::of(Field::device_ordinal, unsigned_of(device)));
+    if (driver.cuDeviceGetName != nullptr && driver.cuDeviceGetName(name, size, device) == 0) {
+        fields.add(FieldValue::of(Field::value, name, strnlen(name, static_cast<size_t>(size))));
+    }
+    for (const int attribute : kDeviceLimits) {
+        int value = 0;
+        if (driver.cuDeviceGetAttribute != nullptr &&
+            driver.cuDeviceGetAttribute(&value, attribute, device) == 0) {
+            fields.add(FieldValue::of(Field::limit, limit_of(attribute, value)));
+        }
+    }
+    return device;
+}
+
+void add_function(uint64_t handle, int device, Fields& fields) {
+    const AskedDriver& driver = asked_driver();
+    const HandleKind kind = kind_of(handle);
+    for (const int attribute : kFunctionLimits) {
+        int value = 0;
+        void* const function = reinterpret_cast<void*>(handle);
+        const bool known =
+            (kind == HandleKind::function && driver.cuFuncGetAttribute != nullptr &&
+             driver.cuFuncGetAttribute(&value, attribute, function) == 0) ||
+            (kind == HandleKind::kernel && driver.cuKernelGetAttribute != nullptr && device >= 0 &&
+             driver.cuKernelGetAttribute(&value, attribute, function, device) == 0);
+        if (known) {
+            fields.add(FieldValue::of(Field::function_limit, limit_of(attribute, value)));
+        }
+    }
+}
+
+void add_memory(Fields& fields) {
+    const AskedDriver& driver = asked_driver();
+    size_t free = 0;
+    size_t total = 0;
+    if (driver.cuMemGetInfo_v2 != nullptr && driver.cuMemGetInfo_v2(&free, &total) == 0) {
+        fields.add(FieldValue::of(Field::bytes_free, uint64_t{free}));
+        fields.add(FieldValue::of(Field::bytes_total, uint64_t{total}));
+    }
+}
+
+// Loads the code again with a buffer for what the compiler in the driver says: the program did not
+// give one, and the error alone does not tell.
+void add_jit_log(const void* image, char* log, size_t size, Fields& fields) {
+    const AskedDriver& driver = asked_driver();
+    if (driver.cuModuleLoadDataEx == nullptr || driver.cuModuleUnload == nullptr) {
+        return;
+    }
+    constexpr int kErrorLog = 5;  // CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
+    const int options[] = {kErrorLog, kErrorLog + 1};
+    void* values[] = {log, reinterpret_cast<void*>(size)};
+    void* module = nullptr;
+    log[0] = '\0';
+    if (driver.cuModuleLoadDataEx(&module, image, 2, options, values) == 0) {
+        (void)driver.cuModuleUnload(module);
+    } else if (log[0] != '\0') {
+        fields.add(FieldValue::of(Field::type, log, strnlen(log, size)));
+    }
+}
+
+// The file in which the code stands. Where it was given in memory of no file, there is none.
+void add_code(uint64_t image, char* path, size_t size, Fields& fields) {
+    uint64_t offset = 0;
+    if (image != 0 && module_holding(image, path, size, &offset)) {
+        fields.add(FieldValue::of(Field::path, path));
+        fields.add(FieldValue::of(Field::code_offset, offset));
+    }
+}
+
+struct Buffers {
+    char caller[kPath];
+    char path[kPath];
+    char log[kLog];
+    char device[128];
+};
+
+void add_details(int error, const CallDetails& details, Buffers& buffers, Fields& fields) {
+    const uint64_t handle = details.launch != nullptr ? details.launch->function : details.handle;
+    if (details.launch != nullptr) {
+        add_launch(*details.launch, details.waited, fields);
+    } else if (handle != 0) {
+        fields.add(FieldValue::of(Field::handle, handle));
+    }
+    if (details.bytes != 0) {
+        fields.add(FieldValue::of(Field::bytes_asked, details.bytes));
+    }
+    if (details.name != nullptr) {
+        fields.add(FieldValue::of(Field::argument, details.name));
+    }
+    if (is_one_of(error, kOfCode)) {
+        const auto image = reinterpret_cast<uintptr_t>(details.image);
+        add_code(image != 0 ? image : image_of(handle), buffers.path, sizeof buffers.path, fields);
+        if (details.is_module && image != 0) {
+            add_jit_log(details.image, buffers.log, sizeof buffers.log, fields);
+        }
+    }
+    if (!is_one_of(error, kHarmless)) {
+        return;
+    }
+    const int device = add_device(buffers.device, sizeof buffers.device, fields);
+    if (details.launch != nullptr && details.launch->kind == HotKind::launch) {
+        add_function(handle, device, fields);
+    }
+    constexpr int kOutOfMemory = 2;
+    if (error == kOutOfMemory) {
+        add_memory(fields);
+    }
+}
+
 }  // namespace
+
+bool is_sticky(int error) {
+    return is_one_of(error, kSticky);
+}
 
 // Out of line: a wrapper's frame stays small.
 __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, size_t entry,
-                                                      int error, uintptr_t caller) {
+                                                      int error, uintptr_t caller,
+                                                      const CallDetails& details) {
     const KeepErrno keep;
-    if (is_answer(call.errors, error) || session_state() == SessionState::off || in_vfork_child() ||
-        !is_new(key_of(entry, error, caller))) {
+    if (is_answer(call.errors, error) || session_state() == SessionState::off || in_vfork_child()) {
+        return;
+    }
+    const bool is_launch = details.launch != nullptr;
+    note_failure_in_ring(entry, error, is_launch ? details.launch->stream : 0,
+                         is_launch ? details.launch->function : details.handle,
+                         is_launch && !details.waited);
+    const bool first_sticky =
+        is_sticky(error) && !__atomic_exchange_n(&sticky_noted, true, __ATOMIC_ACQ_REL);
+    if (!is_new(key_of(entry, error, caller)) && !first_sticky) {
         return;
     }
     ask_version();
@@ -85,20 +309,26 @@ __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, si
         return;
     }
     note_driver();
-    FieldValue fields[5 + kPythonFields];
-    size_t count = 0;
-    char module[kPath];
+    if (first_sticky) {
+        keep_progress();
+    }
+    // Some kilobytes of stack, in a call that has failed.
+    Fields fields;
+    Buffers buffers;
     uint64_t offset = 0;
-    (void)module_holding(caller, module, sizeof module, &offset);
-    fields[count++] = FieldValue::of(Field::name, call.name);
-    fields[count++] =
-        FieldValue::of(Field::error, static_cast<uint64_t>(static_cast<unsigned>(error)));
-    fields[count++] = FieldValue::of(Field::text, driver_words(error));
-    fields[count++] = FieldValue::of(Field::caller, module);
-    fields[count++] = FieldValue::of(Field::caller_offset, offset);
+    (void)module_holding(caller, buffers.caller, sizeof buffers.caller, &offset);
+    fields.add(FieldValue::of(Field::name, call.name));
+    fields.add(FieldValue::of(Field::error, unsigned_of(error)));
+    fields.add(FieldValue::of(Field::text, driver_words(error)));
+    fields.add(FieldValue::of(Field::caller, buffers.caller));
+    fields.add(FieldValue::of(Field::caller_offset, offset));
+    add_details(error, details, buffers, fields);
     PythonFrames frames;
-    count += frames.collect(fields + count);
-    (void)note(EntryKind::cuda_call_failed, fields, count);
+    fields.add_frames(frames);
+    (void)fields.note(EntryKind::cuda_call_failed);
+    if (first_sticky) {
+        note_breakage();
+    }
 }
 
 void remember_driver() {
@@ -128,6 +358,7 @@ void forget_driver_calls() {
         alike = {};
     }
     noted = 0;
+    sticky_noted = false;
     driver_noted = false;
 }
 

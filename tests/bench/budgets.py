@@ -108,7 +108,7 @@ class Bench:
         for number in range(15):
             took = {}
             for shim in ((False, True), (True, False))[number % 2]:
-                done = bed.run(program, shim=shim, input=script, env={"FAKE_DRIVER_QUIET": "1"})
+                done = bed.run(program, shim=shim, input=script, env={"FAKE_DRIVER_BARE": "1"})
                 took[shim] = float(re.search(r"([\d.]+) ns", done.stdout)[1])
             added.append(took[True] - took[False])
             bare.append(took[False])

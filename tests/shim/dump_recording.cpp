@@ -48,6 +48,16 @@ std::string name_of(EntryKind kind) {
             return "cuda_driver";
         case EntryKind::cuda_call_failed:
             return "cuda_call_failed";
+        case EntryKind::cuda_function:
+            return "cuda_function";
+        case EntryKind::cuda_log:
+            return "cuda_log";
+        case EntryKind::cuda_graph:
+            return "cuda_graph";
+        case EntryKind::cuda_site:
+            return "cuda_site";
+        case EntryKind::cuda_tracking:
+            return "cuda_tracking";
     }
     return std::to_string(static_cast<int>(kind));
 }
@@ -66,22 +76,29 @@ std::string name_of(Field field) {
                                       "type",
                                       "cgroup",
                                       "opens"};
-    constexpr const char* kNumbers[] = {"python_line",   "flags",
-                                        "caller_offset", "snapshot",
-                                        "index",         "base",
-                                        "tls_bytes",     "pid",
-                                        "status",        "link_namespace",
-                                        "certain",       "device",
-                                        "inode",         "chain",
-                                        "root",          "parent",
-                                        "start_ticks",   "how",
-                                        "error",         "peak_bytes",
-                                        "mapped_bytes",  "mapped_limit",
-                                        "memory_limit",  "memory_peak",
-                                        "oom_kills",     "cgroup_version",
-                                        "process_limit", "processes_refused",
-                                        "count",         "user_process_limit",
-                                        "driver_version"};
+    constexpr const char* kNumbers[] = {"python_line",    "flags",
+                                        "caller_offset",  "snapshot",
+                                        "index",          "base",
+                                        "tls_bytes",      "pid",
+                                        "status",         "link_namespace",
+                                        "certain",        "device",
+                                        "inode",          "chain",
+                                        "root",           "parent",
+                                        "start_ticks",    "how",
+                                        "error",          "peak_bytes",
+                                        "mapped_bytes",   "mapped_limit",
+                                        "memory_limit",   "memory_peak",
+                                        "oom_kills",      "cgroup_version",
+                                        "process_limit",  "processes_refused",
+                                        "count",          "user_process_limit",
+                                        "driver_version", "bytes_asked",
+                                        "bytes_free",     "bytes_total",
+                                        "handle",         "of_handle",
+                                        "stream",         "grid",
+                                        "block",          "shared_bytes",
+                                        "level",          "device_ordinal",
+                                        "limit",          "function_limit",
+                                        "code_offset",    "launched"};
     const auto number = static_cast<std::size_t>(field);
     if (number < std::size(kTexts)) {
         return kTexts[number];
@@ -121,6 +138,18 @@ int main(int count, char** arguments) {
                 {name_of(field.field), is_number ? Json(field.number) : Json(field.text)}));
         }
         print({{"kind", name_of(entry.kind)}, {"fields", fields}});
+    }
+    for (const cudiag::HotRead& hot : read.recording->hot) {
+        print({{"kind", "hot"},
+               {"fields",
+                Json::array({Json::array({"kind", hot.kind}), Json::array({"flags", hot.flags}),
+                             Json::array({"words", hot.words})})}});
+    }
+    for (const cudiag::ProgressSlot& slot : read.recording->progress) {
+        print({{"kind", "progress"},
+               {"fields", Json::array({Json::array({"stream", slot.stream}),
+                                       Json::array({"launched", slot.launched}),
+                                       Json::array({"finished", slot.finished})})}});
     }
     return 0;
 }

@@ -50,7 +50,7 @@ assert all(entry[0]["dropped"] == 0 for entry in both.recordings())
 
 # By pointer: what another function of a known name gives is not noted, nor is its neighbour with another signature.
 both = story("proc cuMemAlloc 12000 0", "call", fails={"another": 2}, set={"FAKE_DRIVER_ANOTHER": "cuMemAlloc"})
-assert "another(1)" in both.under.stdout and both.recorded("cuda_call_failed") == []
+assert "another(" in both.under.stdout and both.recorded("cuda_call_failed") == []
 for version, name in ((12000, "cuCtxSynchronize"), (13000, "cuCtxSynchronize_v2")):
     both = story(f"proc cuCtxSynchronize {version} 0", "call", fails={"cuCtxSynchronize": 700, "cuCtxSynchronize_v2": 700})
     assert [entry["name"] for entry in both.recorded("cuda_call_failed")] == [name], version
@@ -87,7 +87,7 @@ sys.exit(3)
     assert free["name"] == "cuMemFree_v2" and free["python_file"] is None, free
 
     text = f"open {library}\nsym cuLaunchKernel\ntime 20000\nsym cuCtxSetCurrent\ntime 20000\nexit 0\n"
-    alone, under = (bed.run(program, shim=shim, input=text, env={"FAKE_DRIVER_QUIET": 1}).stdout for shim in (False, True))
+    alone, under = (bed.run(program, shim=shim, input=text, env={"FAKE_DRIVER_BARE": 1}).stdout for shim in (False, True))
     for name, a, b in zip(("11 arguments", "1 argument"), *([float(ns) for ns in re.findall(r"([\d.]+) ns", out)] for out in (alone, under))):
         print(f"{name}: {a:.2f} ns alone, {b - a:+.2f} ns under the shim")
         assert b - a < 100, "a call of the driver costs more than a system call"

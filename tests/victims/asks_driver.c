@@ -4,7 +4,7 @@
  *   sym NAME             dlsym in the current handle; (null), (empty)
  *   default NAME, next NAME, bad NAME    dlsym of RTLD_DEFAULT, RTLD_NEXT, and of no handle at all
  *   proc NAME VERSION FLAGS              by the current handle's cuGetProcAddress_v2;  old NAME VERSION FLAGS: by its cuGetProcAddress
- *   call                 calls the current function with 1, 2, … 11, errno being 42
+ *   call                 calls the current function with 11 addresses of memory that there is (always the same), errno being 42
  *   again N              the same N times, one line
  *   fork                 the same in a fork child
  *   threads N            N threads look the current handle's names up and call cuCtxSynchronize, 2000 times each
@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,9 +46,18 @@ void* calloc(size_t count, size_t size) {
     return __libc_calloc(count, size);
 }
 
+/* What is behind a handle or a pointer is looked at by a driver that succeeds, and so by the shim: these are both. */
+#define WORD(i) (0x100000000000ULL + 0x100ULL * (i))
+
+static void fill_words(void) {
+    char* words = mmap((void*)WORD(0), 0x1000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (words != (void*)WORD(0)) exit(99);
+    for (int i = 0; i < 16; ++i) snprintf(words + 0x100 * i, 0x100, "word %d", i);
+}
+
 /* Inline: each verb is a caller of its own. */
 __attribute__((always_inline)) static inline int call(void) {
-    return ((Function*)function)(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
+    return ((Function*)function)(WORD(1), WORD(2), WORD(3), WORD(4), WORD(5), WORD(6), WORD(7), WORD(8), WORD(9), WORD(10), WORD(11));
 }
 
 static void found(void* address) {
@@ -80,6 +90,7 @@ static double now(void) {
 int main(void) {
     static char line[4096], name[2048];
     setvbuf(stdout, NULL, _IOLBF, 0);
+    fill_words();
     while (fgets(line, sizeof line, stdin) != NULL) {
         char verb[32] = "";
         int number = 0;

@@ -3,7 +3,10 @@
     build(bed)                        libcuda.so.1 in the bed's root
     environment(fails={"cuInit": 100})      which of its functions give an error
 
-Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not). cuGetProcAddress answers as the driver's
+It has a GPU of a kind: launches and marks (cuStreamWriteValue32) wait in their streams and are worked off in turn, some behind the host, until
+a kernel named FAKE_DRIVER_FAULTY comes: that one never ends, and every call gives FAKE_DRIVER_FAULT (700) from then on.
+
+Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not; FAKE_DRIVER_BARE=1: it does nothing at all, for measuring). cuGetProcAddress answers as the driver's
 does: with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
 It tests our mechanics; what CUDA does, it does not tell.
 """
@@ -12,12 +15,13 @@ import re
 from twin import TESTS
 
 DEFINITION = TESTS.parent / "shim" / "cuda" / "driver.def"
+LAUNCHES = {"cuLaunchKernel": (0, 8), "cuLaunchCooperativeKernel": (0, 8), "cuGraphLaunch": (0, 1)}  # function and stream
 RESOLVERS = ("cuGetProcAddress", "cuGetProcAddress_v2")
 
 
 def rows():
     """[(name, [types of its parameters])] of driver.def."""
-    found = re.findall(r"^CUDIAG_DRIVER_CALL\((\w+),\s*\(([^)]*)\),\s*\w+\)", DEFINITION.read_text(), re.M)
+    found = re.findall(r"^CUDIAG_DRIVER_CALL\((\w+),\s*\(([^)]*)\),\s*\w+,\s*\w+\)", DEFINITION.read_text(), re.M)
     return [(name, [t.strip() for t in " ".join(types.split()).split(",")] if types else []) for name, types in found]
 
 
@@ -29,11 +33,12 @@ HEAD = r"""
 #include <string.h>
 
 static const char* fails;
-static int quiet;
+static int quiet, bare;
 
 __attribute__((constructor)) static void read_environment(void) {
     fails = getenv("FAKE_DRIVER_FAILS");
     quiet = getenv("FAKE_DRIVER_QUIET") != NULL;
+    bare = getenv("FAKE_DRIVER_BARE") != NULL;
 }
 
 /* "cuInit=100 cuMemAlloc_v2=2" */
@@ -72,6 +77,99 @@ int cuDriverGetVersion(int* version) {
     return result_of("cuDriverGetVersion");
 }
 
+/* --- the GPU --- */
+enum { STREAMS = 64, ITEMS = 4096, LAG = 40 };
+struct item { volatile unsigned* address; unsigned value; const char* kernel; };
+static struct stream { unsigned long long handle; struct item items[ITEMS]; unsigned first, count, used; } streams[STREAMS];
+static int dead;
+static unsigned waiting, handles;
+static const char* names[4096];
+
+static struct stream* stream_of(unsigned long long handle) {
+    struct stream* stream = streams;
+    while (stream->used && stream->handle != handle) ++stream;
+    stream->handle = handle;
+    stream->used = 1;
+    return stream;
+}
+
+static int work(unsigned until) {
+    static unsigned turn;
+    const char* faulty = getenv("FAKE_DRIVER_FAULTY");
+    for (; !dead && waiting > until; ++turn) {
+        struct stream* stream = &streams[turn % STREAMS];
+        if (stream->first == stream->count) continue;
+        struct item* item = &stream->items[stream->first % ITEMS];
+        if (item->kernel != NULL && faulty != NULL && strcmp(item->kernel, faulty) == 0) {
+            dead = getenv("FAKE_DRIVER_FAULT") != NULL ? atoi(getenv("FAKE_DRIVER_FAULT")) : 700;
+            break;
+        }
+        if (item->address != NULL) *item->address = item->value;
+        ++stream->first;
+        --waiting;
+    }
+    return dead;
+}
+
+static int queue(unsigned long long stream, struct item item) {
+    struct stream* into = stream_of(stream);
+    if (work(LAG) == 0) {
+        into->items[into->count++ % ITEMS] = item;
+        ++waiting;
+    }
+    return dead;
+}
+
+static const char* kernel_of(unsigned long long function) {
+    const unsigned long long number = (function - 0x5000000) / 16;
+    return number < sizeof names / sizeof *names ? names[number] : NULL;
+}
+
+/* What a call does beyond being told; its result. */
+static int effect(const char* name, unsigned long long a, unsigned long long b, unsigned long long c) {
+    if (dead) return dead;
+    if (strcmp(name, "cuModuleGetFunction") == 0 || strcmp(name, "cuLibraryGetKernel") == 0) {
+        names[++handles] = strdup((const char*)(size_t)c);
+        *(unsigned long long*)(size_t)a = 0x5000000 + 16 * handles;
+    } else if (strcmp(name, "cuKernelGetFunction") == 0) {
+        names[handles + 1] = kernel_of(b);
+        ++handles;
+        *(unsigned long long*)(size_t)a = 0x5000000 + 16 * handles;
+    } else if (strncmp(name, "cuStreamCreate", 14) == 0) {
+        *(unsigned long long*)(size_t)a = 0x6000000 + 16 * ++handles;
+    } else if (strcmp(name, "cuCtxSynchronize") == 0 || strcmp(name, "cuCtxSynchronize_v2") == 0 || strcmp(name, "cuStreamSynchronize") == 0) {
+        return work(0);
+    }
+    return 0;
+}
+
+int cuStreamWriteValue32_v2(void* stream, unsigned long long address, unsigned value, unsigned flags) {
+    if (result_of("cuStreamWriteValue32_v2") != 0) return result_of("cuStreamWriteValue32_v2");
+    return queue((unsigned long long)(size_t)stream, (struct item){(volatile unsigned*)(size_t)address, value, NULL});
+}
+int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) { return result_of("cuMemHostRegister_v2"); }
+int cuMemHostGetDevicePointer_v2(unsigned long long* device, void* memory, unsigned flags) { *device = (size_t)memory; return 0; }
+int cuStreamIsCapturing(void* stream, int* status) { *status = getenv("FAKE_DRIVER_CAPTURES") != NULL; return 0; }
+int cuCtxGetDevice(int* device) { *device = 0; return 0; }
+int cuDeviceGetName(char* name, int size, int device) { snprintf(name, size, "Double 9000"); return 0; }
+int cuMemGetInfo_v2(size_t* free, size_t* total) { *free = 1 << 20; *total = 1 << 30; return 0; }
+int cuFuncGetAttribute(int* value, int attribute, void* function) { *value = 100 + attribute; return kernel_of((size_t)function) == NULL ? abort(), 1 : 0; }
+int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
+    for (size_t i = 0; nodes != NULL && i < *count; ++i) nodes[i] = (void*)(i + 1);
+    *count = 5;
+    return 0;
+}
+int cuGraphNodeGetType(void* node, int* type) { *type = (size_t)node == 1 ? 1 : 0; return 0; }   /* a copy, and kernels */
+int cuGraphChildGraphNodeGetGraph(void* node, void** graph) { return 1; }
+static void (*listener)(void*, int, char*, size_t);
+int cuLogsRegisterCallback(void (*callback)(void*, int, char*, size_t), void* data, void** handle) { listener = callback; return 0; }
+static int told(const char* name, int result) {
+    char line[128];
+    const int length = snprintf(line, sizeof line, "%s refused it, says the log", name);
+    if (result != 0 && listener != NULL) listener(NULL, 0, line, (size_t)length);
+    return result;
+}
+
 /* Another function than the one that is exported under this name. */
 static int another(void* context) { return called("another", 1, (unsigned long long)(size_t)context); }
 static int unsupported(void) { return 801; }
@@ -79,7 +177,7 @@ static int unsupported(void) { return 801; }
 /* What cudart asks for beyond calls; none of ours. */
 int cuGetExportTable(const void** table, const void* id) { *table = NULL; return 500; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) { *value = 0; return result_of("cuDeviceGetAttribute"); }
-int cuCtxGetCurrent(void** context) { *context = NULL; return result_of("cuCtxGetCurrent"); }
+int cuCtxGetCurrent(void** context) { *context = (void*)0x7000000; return result_of("cuCtxGetCurrent"); }
 """
 
 TAIL = r"""
@@ -136,12 +234,18 @@ def source(without=(), version=13000):
             continue
         parameters = ", ".join(f"{t} a{i}" for i, t in enumerate(types)) or "void"
         arguments = "".join(f", (unsigned long long)a{i}" for i in range(len(types)))
-        text.append(f'int {name}({parameters}) {{ return called("{name}", {len(types)}{arguments}); }}')
-    names = [name for name, _ in kept] + ["cuGetErrorString", "cuGetExportTable", "cuDeviceGetAttribute", "cuCtxGetCurrent"]
+        numbers = [f"(unsigned long long){'(size_t)' if '*' in t else ''}a{i}" for i, t in enumerate(types)]
+        after = f'effect("{name}", {", ".join((numbers + ["0"] * 3)[:3])})'
+        if name in LAUNCHES:
+            function, stream = LAUNCHES[name]
+            after = f"queue({numbers[stream]}, (struct item){{NULL, 0, kernel_of({numbers[function]})}})"
+        text.append(f'int {name}({parameters}) {{ if (bare) return 0; const int result = called("{name}", {len(types)}{arguments});'
+                    f' return told("{name}", result != 0 ? result : {after}); }}')
+    exported = [name for name, _ in kept] + ["cuGetErrorString", "cuGetExportTable", "cuDeviceGetAttribute", "cuCtxGetCurrent"]
     text += ["int cuGetProcAddress(const char*, void**, int, unsigned long long);",
              "int cuGetProcAddress_v2(const char*, void**, int, unsigned long long, int*);",
              "static const struct { const char* name; void* address; } table[] = {",
-             *(f'    {{"{name}", (void*){name}}},' for name in names), "};", TAIL]
+             *(f'    {{"{name}", (void*){name}}},' for name in exported), "};", TAIL]
     return "\n".join(text)
 
 

@@ -1,0 +1,26 @@
+// The driver as the shim asks it: its real functions, never our wrappers.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct dl_phdr_info;
+
+namespace cudiag {
+
+struct AskedDriver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): parts of a declaration, which can bear none
+#define CUDIAG_ASKED(name, parameters) int(*name) parameters;
+#include "shim/cuda/asked_driver.def"
+#undef CUDIAG_ASKED
+};
+
+// Functions are null until a libcuda was seen, and where it lacks them. They are written before the
+// first wrapper is handed out, and again only if that libcuda was unloaded and another one loaded.
+const AskedDriver& asked_driver();
+
+// The functions of this libcuda, inside dl_iterate_phdr's callback; and from now on they are it.
+AskedDriver asked_driver_in(const dl_phdr_info& libcuda);
+void set_asked_driver(const AskedDriver& found);
+
+}  // namespace cudiag

@@ -1,0 +1,255 @@
+#include "shim/cuda/launches.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "record/keep_errno.h"
+#include "shim/cuda/asked_driver.h"
+#include "shim/cuda/driver_log.h"
+#include "shim/cuda/failed_calls.h"
+#include "shim/cuda/progress.h"
+#include "shim/session.h"
+#include "shim/start_environment.h"
+
+namespace cudiag {
+namespace {
+
+// Bits of `watch`; below them the number of captures that are going on. 0, as always but for
+// those: a launch is noted and that is all.
+constexpr uint32_t kTrack = 1U << 31;
+constexpr uint32_t kSync = 1U << 30;
+constexpr uint32_t kCaptures = kSync - 1;
+
+uint32_t watch = 0;
+bool prepared = false;
+constexpr size_t kContexts = 64;
+uint64_t contexts[kContexts];
+uint64_t contexts_made = 0;
+
+// Initial-exec, as all of the shim: two words of the 64 bytes that a guest may take.
+thread_local RingHead* ring = nullptr;
+thread_local uint32_t ring_of = 0;  // which recording
+
+bool is_set(const char* name) {
+    const char* value = start_variable(name);
+    return value != nullptr && strcmp(value, "1") == 0;
+}
+
+__attribute__((noinline, cold)) void take_ring(uint32_t recording) {
+    ring = prepare_for_launches() ? claim_ring() : nullptr;
+    ring_of = recording;
+}
+
+RingHead* own_ring() {
+    const uint32_t recording = recording_number();
+    if (__builtin_expect(ring_of != recording, 0)) {
+        take_ring(recording);
+    }
+    return ring;
+}
+
+bool is_capturing(const Launch& launch) {
+    const AskedDriver& driver = asked_driver();
+    auto* const ask =
+        launch.per_thread ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
+    int status = 0;
+    // The legacy stream gives an error while another stream is captured: it takes no launch then.
+    return ask != nullptr && ask(reinterpret_cast<void*>(launch.handle), &status) == 0 &&
+           status != 0;
+}
+
+__attribute__((noinline, cold)) void watch_launch(Launch& launch) {
+    const KeepErrno keep;
+    const uint32_t now = __atomic_load_n(&watch, __ATOMIC_RELAXED);
+    if ((now & kCaptures) != 0 && is_capturing(launch)) {
+        launch.flags |= kCapturing;
+    } else if ((now & kTrack) != 0) {
+        mark_launch(launch);
+    }
+}
+
+uint64_t pair(uint32_t low, uint32_t high) {
+    return low | static_cast<uint64_t>(high) << 32;
+}
+
+// 21 bits: a launch with more threads than that fails, and its failure is noted in full.
+uint64_t packed(const uint32_t (&block)[3]) {
+    constexpr unsigned kBits = 21;
+    constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
+    return (block[0] & kMask) | (block[1] & kMask) << kBits | (block[2] & kMask) << 2 * kBits;
+}
+
+struct Count {
+    uint64_t kernels;
+    uint64_t nodes;
+};
+
+// CUgraphNodeType (cuda.h)
+constexpr int kKernelNode = 0;
+constexpr int kChildGraph = 4;
+
+void count_nodes(void* graph, Count& count, int depth) {
+    const AskedDriver& driver = asked_driver();
+    constexpr int kDeepest = 8;
+    constexpr size_t kMost = 1 << 20;
+    size_t nodes = 0;
+    if (depth > kDeepest || driver.cuGraphGetNodes(graph, nullptr, &nodes) != 0 || nodes == 0 ||
+        nodes > kMost) {
+        return;
+    }
+    const size_t bytes = nodes * sizeof(void*);
+    void* const memory =
+        mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        return;
+    }
+    auto* const list = static_cast<void**>(memory);
+    if (driver.cuGraphGetNodes(graph, list, &nodes) == 0) {
+        count.nodes += nodes;
+        for (size_t i = 0; i < nodes; ++i) {
+            int type = -1;
+            void* child = nullptr;
+            if (driver.cuGraphNodeGetType(list[i], &type) != 0) {
+                continue;
+            }
+            count.kernels += type == kKernelNode ? 1 : 0;
+            if (type == kChildGraph && driver.cuGraphChildGraphNodeGetGraph(list[i], &child) == 0) {
+                count_nodes(child, count, depth + 1);
+            }
+        }
+    }
+    (void)munmap(memory, bytes);
+}
+
+}  // namespace
+
+bool prepare_for_launches() {
+    const KeepErrno keep;
+    if (!open_rings()) {
+        return session_state() == SessionState::open;
+    }
+    if (!__atomic_exchange_n(&prepared, true, __ATOMIC_ACQ_REL)) {
+        note_driver();
+        listen_to_driver();
+        const uint32_t wanted = (is_set("CUDIAG_TRACK") && begin_progress() ? kTrack : 0) |
+                                (is_set("CUDIAG_SYNC") ? kSync : 0);
+        (void)__atomic_or_fetch(&watch, wanted, __ATOMIC_ACQ_REL);
+    }
+    return true;
+}
+
+void note_launch(Launch& launch) {
+    RingHead* const own = own_ring();
+    if (__builtin_expect(__atomic_load_n(&watch, __ATOMIC_RELAXED) != 0, 0)) {
+        watch_launch(launch);
+    }
+    if (own == nullptr) {
+        return;
+    }
+    const uint64_t words[6] = {launch.function,
+                               launch.stream,
+                               pair(launch.grid[0], launch.grid[1]),
+                               pair(launch.grid[2], launch.shared),
+                               packed(launch.block),
+                               pair(launch.mark, launch.site)};
+    note_hot(own, launch.kind, launch.flags, words);
+}
+
+bool must_settle() {
+    return (__atomic_load_n(&watch, __ATOMIC_RELAXED) & (kTrack | kSync)) != 0;
+}
+
+int settle_launch(const Launch& launch) {
+    const KeepErrno keep;
+    if ((launch.flags & kCapturing) != 0) {
+        return 0;
+    }
+    if (launch.mark != 0 && !finish_mark(launch)) {
+        (void)__atomic_and_fetch(&watch, ~kTrack, __ATOMIC_ACQ_REL);
+    }
+    const AskedDriver& driver = asked_driver();
+    auto* const wait =
+        launch.per_thread ? driver.cuStreamSynchronize_ptsz : driver.cuStreamSynchronize;
+    if ((__atomic_load_n(&watch, __ATOMIC_RELAXED) & kSync) == 0 || wait == nullptr) {
+        return 0;
+    }
+    const uint64_t began = read_ticks();
+    const int result = wait(reinterpret_cast<void*>(launch.handle));
+    if (result == 0) {
+        note_waited(WaitedFor::stream, launch.stream, began);
+    }
+    return result;
+}
+
+void note_waited(WaitedFor what, uint64_t handle, uint64_t began) {
+    // Before the first launch there is nothing to be done with.
+    if (!__atomic_load_n(&prepared, __ATOMIC_ACQUIRE)) {
+        return;
+    }
+    if (RingHead* const own = own_ring()) {
+        const uint64_t words[6] = {handle, static_cast<uint64_t>(what),
+                                   began,  __atomic_load_n(&contexts_made, __ATOMIC_RELAXED),
+                                   0,      0};
+        note_hot(own, HotKind::waited, 0, words);
+    }
+}
+
+void note_context(uint64_t context) {
+    for (uint64_t& known : contexts) {
+        uint64_t found = 0;
+        if (__atomic_compare_exchange_n(&known, &found, context, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+            (void)__atomic_add_fetch(&contexts_made, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        if (found == context) {
+            return;
+        }
+    }
+}
+
+void note_failure_in_ring(uint64_t call, int error, uint64_t stream, uint64_t function,
+                          bool refused_launch) {
+    // A process that never launched has no rings, and gets none for this.
+    if (ring_of == recording_number() && ring != nullptr) {
+        const uint64_t words[6] = {
+            static_cast<uint64_t>(static_cast<unsigned>(error)), stream, function, call,
+            refused_launch ? uint64_t{1} : uint64_t{0},          0};
+        note_hot(ring, HotKind::call_failed, 0, words);
+    }
+}
+
+void note_capture(bool begins) {
+    if (begins) {
+        (void)__atomic_add_fetch(&watch, 1, __ATOMIC_ACQ_REL);
+        return;
+    }
+    uint32_t now = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
+    // A capture that was begun before the driver was seen is not counted.
+    while ((now & kCaptures) != 0 &&
+           !__atomic_compare_exchange_n(&watch, &now, now - 1, true, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
+    }
+}
+
+void note_graph(uint64_t executable, void* graph) {
+    const KeepErrno keep;
+    const AskedDriver& driver = asked_driver();
+    if (driver.cuGraphGetNodes == nullptr || driver.cuGraphNodeGetType == nullptr ||
+        driver.cuGraphChildGraphNodeGetGraph == nullptr || !prepare_for_launches()) {
+        return;
+    }
+    Count count{};
+    count_nodes(graph, count, 0);
+    const FieldValue fields[] = {FieldValue::of(Field::handle, executable),
+                                 FieldValue::of(Field::count, count.kernels)};
+    (void)note(EntryKind::cuda_graph, fields, 2);
+}
+
+void forget_launches() {
+    prepared = false;
+    watch = 0;
+    forget_progress();
+}
+
+}  // namespace cudiag

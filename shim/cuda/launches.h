@@ -1,0 +1,58 @@
+// Launches of kernels and graphs, and the waits that tell which of them are done: hot records in a
+// ring of the launching thread. With CUDIAG_TRACK=1 each launch is followed by a mark that the GPU
+// writes (progress.h), with CUDIAG_SYNC=1 by a wait.
+#pragma once
+
+#include <stdint.h>
+
+#include "record/format.h"
+
+namespace cudiag {
+
+struct Launch {
+    uint64_t function = 0;  // or a graph
+    uint64_t handle = 0;    // the stream as the program gave it
+    uint64_t stream = 0;    // the same, 0 told apart (kLegacyStream, kPerThreadStream)
+    uint32_t grid[3] = {};
+    uint32_t block[3] = {};
+    uint32_t shared = 0;
+    HotKind kind = HotKind::launch;
+    bool per_thread = false;  // the function's stream 0 is the thread's own
+    uint16_t flags = 0;
+    uint32_t mark = 0;
+    uint32_t site = 0;
+};
+
+// Opens the recording with rings, and what a process that launches needs beside it (the driver's
+// log, CUDIAG_TRACK); once. False if there is no recording.
+bool prepare_for_launches();
+
+// Around a launch: note_launch before it (it may never return), settle_launch after it, if it
+// succeeded and must_settle said so. What settling waits for may fail: that error is returned, 0
+// else. No allocation and no lock; not async-signal-safe, as CUDA is not.
+void note_launch(Launch& launch);
+bool must_settle();
+int settle_launch(const Launch& launch);
+
+// A wait succeeded that began at those ticks; of a stream (as in Launch::stream) or of a context
+// (0: the current one).
+void note_waited(WaitedFor what, uint64_t handle, uint64_t began);
+
+// A context was made, or the primary one of a device taken: of one alone is a wait for "the"
+// context a wait for everything.
+void note_context(uint64_t context);
+
+// A call failed: a hot record, so that the last ones are kept however many there are.
+void note_failure_in_ring(uint64_t call, int error, uint64_t stream, uint64_t function,
+                          bool refused_launch);
+
+// Between begin and end of a capture, launches are asked for being captured.
+void note_capture(bool begins);
+
+// A graph was instantiated from `graph`: notes how many kernels it has.
+void note_graph(uint64_t executable, void* graph);
+
+// A fork child, or a new recording.
+void forget_launches();
+
+}  // namespace cudiag
