@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "diagnose/cuda_facts.h"
 #include "diagnose/proc.h"
 
 namespace cudiag {
@@ -26,17 +27,6 @@ LoadFailure failure_of(const EntryRead& entry) {
             .caller_offset = entry.number(Field::caller_offset).value_or(0),
             .python = frames_of(entry),
             .snapshot = entry.number(Field::snapshot).value_or(0)};
-}
-
-FailedCudaCall cuda_failure_of(const EntryRead& entry) {
-    return {.time_ns = entry.realtime_ns,
-            .tid = static_cast<std::int32_t>(entry.tid),
-            .name = std::string{entry.text(Field::name)},
-            .error = entry.number(Field::error).value_or(0),
-            .text = std::string{entry.text(Field::text)},
-            .caller = std::string{entry.text(Field::caller)},
-            .caller_offset = entry.number(Field::caller_offset).value_or(0),
-            .python = frames_of(entry)};
 }
 
 // As str() of the exception would give it: of an OSError its number, text and file; of several
@@ -175,13 +165,13 @@ Process facts_of(const Recording& recording) {
                 process.asked_programs.push_back(asked_program_of(entry));
                 break;
             case EntryKind::cuda_driver:
-                process.cuda_driver =
-                    CudaDriver{.path = std::string{entry.text(Field::path)},
-                               .version = entry.number(Field::driver_version).value_or(0)};
-                break;
             case EntryKind::cuda_call_failed:
-                process.cuda_failures.push_back(cuda_failure_of(entry));
-                break;
+            case EntryKind::cuda_function:
+            case EntryKind::cuda_log:
+            case EntryKind::cuda_graph:
+            case EntryKind::cuda_site:
+            case EntryKind::cuda_tracking:
+                break;  // add_cuda_facts
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal
@@ -191,6 +181,7 @@ Process facts_of(const Recording& recording) {
                 break;
         }
     }
+    add_cuda_facts(recording, process);
     return process;
 }
 

@@ -2,6 +2,7 @@
 // nothing else from a run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -54,6 +55,22 @@ struct CudaDriver {
     std::uint64_t version = 0;  // as cuDriverGetVersion gives it: 13000 is 13.0; 0 if it gave none
 };
 
+// The device on which a call failed, as the driver told it then.
+struct CudaDevice {
+    std::uint64_t ordinal = 0;
+    std::string name;
+    std::map<int, int> limits;  // by CUdevice_attribute; empty if it was not asked
+
+    std::optional<int> limit(int attribute) const;
+    int compute_capability() const;  // 90 for 9.0; 0 if not known
+};
+
+// How a kernel was launched.
+struct LaunchShape {
+    std::array<std::uint64_t, 3> grid{}, block{};
+    std::uint64_t shared_bytes = 0;
+};
+
 // A call of the driver that gave an error. Programs probe: on its own it says nothing of the end.
 struct FailedCudaCall {
     std::uint64_t time_ns = 0;
@@ -64,6 +81,43 @@ struct FailedCudaCall {
     std::string caller;       // module that called: often libcudart; "" if unknown
     std::uint64_t caller_offset = 0;
     std::vector<PythonFrame> python;  // innermost first
+
+    std::vector<std::string> log;         // what the driver wrote in its log about it (CUDA 12.9)
+    std::string jit_log;                  // of the compiler in the driver
+    std::string asked_name;               // a kernel that was looked up, a file of code
+    std::string kernel;                   // mangled; "" if not known, or not about one
+    std::uint64_t handle = 0;             // of a kernel, a graph or code
+    std::optional<std::uint64_t> stream;  // of a launch
+    std::optional<LaunchShape> shape;     // of a kernel's launch
+    bool waited = false;  // the launch succeeded, and CUDIAG_SYNC's wait for it failed
+    std::optional<std::uint64_t> bytes_asked, bytes_free, bytes_total;
+    std::string code_file;           // that holds the code; "" if it is in no file
+    std::uint64_t code_address = 0;  // in it, as its own headers count
+    std::optional<CudaDevice> device;
+    std::map<int, int> function_limits;  // by CUfunction_attribute; empty if not asked
+};
+
+// A launch of a kernel or a graph; the newest of each thread are kept.
+struct CudaLaunch {
+    std::uint64_t time_ns = 0, ticks = 0;
+    std::int32_t tid = 0;  // -1: not known
+    bool graph = false;
+    std::uint64_t handle = 0;
+    std::string kernel;         // mangled; "" if not known
+    std::uint64_t kernels = 1;  // of a graph: as many as it has
+    std::uint64_t stream = 0;   // kLegacyStream, kPerThreadStream or a handle
+    LaunchShape shape;
+    bool capturing = false;  // into a graph, and not executed
+    bool done = false;       // a later wait, or the GPU's own mark, tells that it was finished
+    std::uint32_t mark = 0;  // its number in its stream, with CUDIAG_TRACK=1; 0: none
+    std::vector<PythonFrame> python;  // innermost first, with CUDIAG_TRACK=1 or CUDIAG_SYNC=1
+};
+
+// A stream of which the GPU itself told how far it has come (CUDIAG_TRACK=1).
+struct StreamProgress {
+    std::uint64_t stream = 0;
+    std::int32_t tid = 0;  // of a thread's own default stream
+    std::uint64_t launched = 0, finished = 0;
 };
 
 struct ChildDeath {
@@ -93,6 +147,11 @@ struct Process {
     std::vector<AskedProgram> asked_programs;
     std::optional<CudaDriver> cuda_driver;
     std::vector<FailedCudaCall> cuda_failures;  // in their order; repeats are left out
+    std::vector<CudaLaunch> launches;           // by time; those that the driver refused are not
+    std::uint64_t launches_lost = 0;            // older ones, overwritten
+    std::vector<StreamProgress> progress;
+    std::string tracking;  // of CUDIAG_TRACK: why it was off, though asked for; "" if it was not
+    bool tracked = false;  // CUDIAG_TRACK worked
     Losses lost;
 
     const std::vector<Module>& modules_at(

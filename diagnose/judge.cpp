@@ -10,6 +10,7 @@
 #include "diagnose/build/judge.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/cuda/rules.h"
+#include "diagnose/cuda/running_rules.h"
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/nccl/rules.h"
@@ -190,6 +191,9 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
         if (process.failed()) {
             judge_libraries(process, out);
             judge_cuda(process, machine, out);
+        }
+        if (auto finding = cuda_gave_an_error(process)) {
+            out.add(std::move(*finding));
         }
         if (auto finding = process_killed(process, deaths)) {
             out.add(std::move(*finding));

@@ -128,6 +128,37 @@ std::string render_copies(const Json& copies, const Painter& painter) {
     return out;
 }
 
+// Launches, a line each. Where they are not pinned down, the kernels among them and how often.
+std::string render_suspects(const Json& evidence, const Painter& painter) {
+    const Json& suspects = evidence.at("suspects");
+    std::string out;
+    constexpr std::size_t kMost = 6;
+    if (evidence.contains("kernels") && suspects.size() > kMost) {
+        const Json& kernels = evidence.at("kernels");
+        for (std::size_t i = 0; i < std::min(kMost, kernels.size()); ++i) {
+            out += painter.line(i == 0 ? "kernels" : "", text_of(kernels[i]));
+        }
+        return kernels.size() <= kMost
+                   ? out
+                   : out + painter.line("", fmt::format("… and {} more", kernels.size() - kMost));
+    }
+    bool first = true;
+    for (const Json& suspect : suspects) {
+        std::string text = suspect.value("kernel", "");
+        if (suspect.contains("grid")) {
+            text +=
+                fmt::format(" <<<{}, {}>>>", suspect.value("grid", ""), suspect.value("block", ""));
+        }
+        text += fmt::format(", stream {}", suspect.value("stream", ""));
+        if (suspect.contains("python")) {
+            text += ", " + suspect.value("python", "");
+        }
+        out += painter.line(first ? "suspect" : "", text);
+        first = false;
+    }
+    return out;
+}
+
 std::string render_chain(const Json& chain, const Json& last, const Painter& painter) {
     std::string text;
     for (const Json& link : chain) {
@@ -176,9 +207,9 @@ Told told_as(const std::string& key, const Json& value, const Json& evidence) {
 
 std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
-    static const std::set<std::string> told_elsewhere{"error",    "asked",       "chain",
-                                                      "searched", "near_misses", "cause_slug",
-                                                      "library",  "needed_by",   "packages"};
+    static const std::set<std::string> told_elsewhere{
+        "error",   "asked",     "chain",    "searched", "near_misses", "cause_slug",
+        "library", "needed_by", "packages", "suspects", "kernels"};
     std::string out;
     if (evidence.contains("error")) {
         out += painter.line("error", text_of(evidence.at("error")));
@@ -191,6 +222,9 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
     }
     if (evidence.contains("near_misses")) {
         out += render_copies(evidence.at("near_misses"), painter);
+    }
+    if (evidence.contains("suspects")) {
+        out += render_suspects(evidence, painter);
     }
     if (!evidence.contains("chain") && evidence.contains("needed_by")) {
         out += painter.line("needed by", text_of(evidence.at("needed_by")));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "diagnose/cuda/told.h"
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/knowledge/release_name.h"
@@ -18,18 +19,6 @@ namespace {
 
 constexpr int kInsufficientDriver = 35;
 
-// What is told of a failure, before driver and runtime are looked for.
-struct Told {
-    int code = 0;
-    std::string error;
-    std::string call;
-    std::uint64_t time_ns = 0;
-    std::int32_t tid = 0;
-    std::vector<PythonFrame> python;
-    std::optional<unsigned long long> driver_version;
-    std::string inferred;
-};
-
 // Of some codes only if one of these calls gave it: from others they mean other things.
 bool about_the_start(int code, const std::string& call) {
     const UnavailableCode* known = unavailable_code(code);
@@ -37,94 +26,6 @@ bool about_the_start(int code, const std::string& call) {
     return is_about_the_start(code) &&
            (by_any ||
             std::find(known->calls.begin(), known->calls.end(), call) != known->calls.end());
-}
-
-// The driver's own call that failed with this code, the last one; nullptr if none was seen.
-const FailedCudaCall* call_with(const Process& process, int code) {
-    for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {
-        if (call->error == static_cast<std::uint64_t>(code)) {
-            return &*call;
-        }
-    }
-    return nullptr;
-}
-
-std::optional<Told> told_by(const Process& process, const PythonException& exception) {
-    for (const CudaText& text : cuda_texts_of(exception.message)) {
-        if (text.code == 0) {
-            continue;
-        }
-        Told told;
-        told.code = text.code;
-        told.error = exception.type + ": " + text.line;
-        if (const auto call = text.values.find("call"); call != text.values.end()) {
-            told.call = call->second;
-        }
-        if (const FailedCudaCall* failed = call_with(process, text.code)) {
-            told.call = failed->name;
-        }
-        if (const auto version = text.values.find("driver_version"); version != text.values.end()) {
-            told.driver_version = std::stoull(version->second);
-        }
-        told.time_ns = exception.time_ns;
-        told.python = exception.python;
-        return told;
-    }
-    return std::nullopt;
-}
-
-Told told_by_call(const FailedCudaCall& call) {
-    const CudaError* known = cuda_error(static_cast<int>(call.error));
-    Told told;
-    told.code = static_cast<int>(call.error);
-    told.error = fmt::format("{}: {}{}", call.name, call.error,
-                             !call.text.empty() ? " " + call.text
-                             : known != nullptr ? " " + known->text
-                                                : "");
-    told.call = call.name;
-    told.time_ns = call.time_ns;
-    told.tid = call.tid;
-    told.python = call.python;
-    return told;
-}
-
-bool names(const PythonException& exception, const FailedCudaCall& call) {
-    return exception.message.find(call.name) != std::string::npos ||
-           (!call.text.empty() && exception.message.find(call.text) != std::string::npos);
-}
-
-// A script that ends with a status of its own choosing says nothing of what it tried before.
-bool had_other_words(const Process& process) {
-    return !process.exceptions.empty() || (is_python(process) && process.end == EndHow::exit);
-}
-
-std::optional<Told> told_of(const Process& process) {
-    for (std::size_t i = 0; i < process.exceptions.size(); ++i) {
-        if (auto told = told_by(process, process.exceptions[i])) {
-            if (i != 0) {
-                told->inferred = "another exception was shown in the end, which came from this one";
-            }
-            return told;
-        }
-    }
-    if (process.cuda_failures.empty()) {
-        return std::nullopt;
-    }
-    const FailedCudaCall& last = process.cuda_failures.back();
-    if (!process.exceptions.empty() && names(process.exceptions.front(), last)) {
-        Told told = told_by_call(last);
-        told.error = process.exceptions.front().type + ": " + process.exceptions.front().message;
-        return told;
-    }
-    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
-    const bool recent =
-        process.end_time_ns == 0 || process.end_time_ns - last.time_ns < kJustBefore;
-    if (had_other_words(process) || !recent) {
-        return std::nullopt;
-    }
-    Told told = told_by_call(last);
-    told.inferred = "it was the last call of the driver, and the process ended just after it";
-    return told;
 }
 
 std::string two_numbers(const std::string& version) {

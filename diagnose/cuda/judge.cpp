@@ -1,4 +1,5 @@
 #include "diagnose/cuda/rules.h"
+#include "diagnose/cuda/running_rules.h"
 
 namespace cudiag {
 
@@ -12,6 +13,21 @@ std::optional<Finding> cuda_cannot_start(const Process& process, const Machine& 
         return std::nullopt;
     }
     for (const CudaRule rule : kRules) {
+        if (auto finding = rule(*c)) {
+            return finding;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Finding> cuda_gave_an_error(const Process& process) {
+    using RunningRule = std::optional<Finding> (*)(const RunningCase&);
+    constexpr RunningRule kRules[] = {cuda_async_error};
+    const std::optional<RunningCase> c = running_case_of(process);
+    if (!c) {
+        return std::nullopt;
+    }
+    for (const RunningRule rule : kRules) {
         if (auto finding = rule(*c)) {
             return finding;
         }

@@ -1,0 +1,104 @@
+#include "diagnose/cuda/running.h"
+
+#include <cxxabi.h>
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "diagnose/knowledge/cuda.h"
+
+namespace cudiag {
+namespace {
+
+bool sticks(std::uint64_t code) {
+    const CudaError* known = cuda_error(static_cast<int>(code));
+    return known != nullptr && known->sticky;
+}
+
+// After it every call gives it.
+const FailedCudaCall* first_sticky(const Process& process) {
+    for (const FailedCudaCall& call : process.cuda_failures) {
+        if (sticks(call.error)) {
+            return &call;
+        }
+    }
+    return nullptr;
+}
+
+const FailedCudaCall* last_with(const Process& process, int code) {
+    for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {
+        if (call->error == static_cast<std::uint64_t>(code)) {
+            return &*call;
+        }
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+std::optional<RunningCase> running_case_of(const Process& process) {
+    std::optional<Told> told = process.failed() ? told_of(process) : std::nullopt;
+    if (const FailedCudaCall* call = first_sticky(process)) {
+        if (!told || told->code != static_cast<int>(call->error)) {
+            told = told_by_call(*call);
+        }
+        told->call = call->name;
+        told->inferred.clear();  // whatever the program ended of, it had lost its GPU
+        return RunningCase{.process = process, .told = *told, .failed = call, .sticky = true};
+    }
+    if (!told || told->code == 0 || is_about_the_start(told->code)) {
+        return std::nullopt;
+    }
+    return RunningCase{.process = process,
+                       .told = *told,
+                       .failed = last_with(process, told->code),
+                       .sticky = sticks(static_cast<std::uint64_t>(told->code))};
+}
+
+Finding begin_finding(const RunningCase& c, const char* slug, std::string title) {
+    Finding finding;
+    finding.slug = slug;
+    finding.title = std::move(title);
+    finding.confidence = c.told.inferred.empty() ? Confidence::certain : Confidence::likely;
+    finding.limits = c.told.inferred.empty()
+                         ? ""
+                         : "that the process ended of this is inferred: " + c.told.inferred;
+    finding.pid = c.process.pid;
+    finding.tid = c.failed != nullptr ? c.failed->tid : c.told.tid;
+    finding.argv = c.process.argv;
+    finding.time_ns = c.failed != nullptr   ? c.failed->time_ns
+                      : c.told.time_ns != 0 ? c.told.time_ns
+                                            : c.process.end_time_ns;
+    finding.python =
+        c.failed != nullptr && !c.failed->python.empty() ? c.failed->python : c.told.python;
+    finding.evidence["error"] = c.told.error;
+    finding.evidence["code"] = c.told.code;
+    if (const CudaError* known = cuda_error(c.told.code)) {
+        finding.evidence["code_name"] = known->driver.empty() ? known->runtime : known->driver;
+        finding.evidence["meaning"] = known->meaning;
+    }
+    finding.evidence["call"] = c.failed != nullptr   ? c.failed->name
+                               : c.told.call.empty() ? "not seen"
+                                                     : c.told.call;
+    if (c.failed != nullptr && !c.failed->log.empty()) {
+        finding.evidence["driver_log"] = c.failed->log;
+    }
+    return finding;
+}
+
+std::string kernel_name(const std::string& mangled) {
+    if (mangled.empty()) {
+        return "a kernel whose name is not known";
+    }
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> plain{
+        abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free};
+    return status == 0 && plain != nullptr ? std::string{plain.get()} : mangled;
+}
+
+std::string extent(const std::array<std::uint64_t, 3>& dimensions) {
+    return fmt::format("({}, {}, {})", dimensions[0], dimensions[1], dimensions[2]);
+}
+
+}  // namespace cudiag

@@ -1,0 +1,17 @@
+// The rules of a GPU that ran and gave an error: each takes a case and gives perhaps a finding. A
+// rule's file bears its slug's name. What each may not conclude is in its finding's `limits` and in
+// explain/SLUG.md.
+#pragma once
+
+#include <optional>
+
+#include "diagnose/cuda/running.h"
+
+namespace cudiag {
+
+std::optional<Finding> cuda_async_error(const RunningCase& c);
+
+// The first of them that speaks.
+std::optional<Finding> cuda_gave_an_error(const Process& process);
+
+}  // namespace cudiag

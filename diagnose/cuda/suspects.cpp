@@ -1,0 +1,81 @@
+#include "diagnose/cuda/suspects.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace cudiag {
+namespace {
+
+// Streams by number; each thread's own default stream is one of its own.
+using StreamKey = std::pair<std::uint64_t, std::int32_t>;
+
+StreamKey stream_of(const CudaLaunch& launch) {
+    return {launch.stream, launch.stream == kPerThreadStream ? launch.tid : 0};
+}
+
+// Ran, or was to run, when the error was reported.
+bool is_pending(const RunningCase& c, const CudaLaunch& launch) {
+    return !launch.done && !launch.capturing &&
+           (c.failed == nullptr || launch.time_ns <= c.failed->time_ns);
+}
+
+// CUDIAG_SYNC waits right behind the launch, in the same thread.
+const CudaLaunch* waited_for(const RunningCase& c) {
+    const CudaLaunch* last = nullptr;
+    for (const CudaLaunch& launch : c.process.launches) {
+        if (launch.handle == c.failed->handle && launch.time_ns <= c.failed->time_ns &&
+            (launch.tid == c.failed->tid || launch.tid == -1)) {
+            last = &launch;
+        }
+    }
+    return last;
+}
+
+}  // namespace
+
+Suspects suspects_of(const RunningCase& c) {
+    Suspects suspects;
+    std::map<StreamKey, std::vector<const CudaLaunch*>> pending;
+    for (const CudaLaunch& launch : c.process.launches) {
+        if (is_pending(c, launch)) {
+            pending[stream_of(launch)].push_back(&launch);
+            ++suspects.pending;
+        }
+    }
+    suspects.streams = pending.size();
+    // Of a stream whose oldest record was pending, older ones may have been as well.
+    suspects.lost = c.process.launches_lost > 0 && !c.process.launches.empty() &&
+                    is_pending(c, c.process.launches.front());
+    if (c.failed != nullptr && c.failed->waited) {
+        if (const CudaLaunch* launch = waited_for(c)) {
+            suspects.pinned = Pinned::waited;
+            suspects.launches = {launch};
+            suspects.lost = false;
+            return suspects;
+        }
+    }
+    bool all_marked = !pending.empty() && c.process.tracked;
+    for (const auto& [stream, launches] : pending) {
+        all_marked = all_marked && launches.front()->mark != 0;
+    }
+    for (const auto& [stream, launches] : pending) {
+        const std::size_t count = all_marked ? 1 : launches.size();
+        suspects.launches.insert(suspects.launches.end(), launches.begin(),
+                                 launches.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    // The GPU goes by age, and what was launched first has run the furthest. Which call reported
+    // the error tells nothing: every one does from then on.
+    std::stable_sort(suspects.launches.begin(), suspects.launches.end(),
+                     [](const CudaLaunch* a, const CudaLaunch* b) { return a->ticks < b->ticks; });
+    suspects.pinned = suspects.launches.empty()                         ? Pinned::unseen
+                      : all_marked                                      ? Pinned::marked
+                      : suspects.launches.size() == 1 && !suspects.lost ? Pinned::only_one
+                                                                        : Pinned::no;
+    if (all_marked) {
+        suspects.lost = false;
+    }
+    return suspects;
+}
+
+}  // namespace cudiag
