@@ -59,6 +59,11 @@ std::vector<BuildFinding> judge_build(const Facts& facts) {
     for (Finding& finding : build_stale_locks(facts)) {
         findings.push_back({std::move(finding), false});
     }
+    if (facts.root_runs) {  // no step can have told it yet
+        if (auto finding = build_missing_compiler_ahead(facts)) {
+            findings.push_back({std::move(*finding), false});
+        }
+    }
     for (auto note : {build_wrong_accelerator(facts), build_slow(facts)}) {
         if (note) {
             findings.push_back({std::move(*note), false});

@@ -60,6 +60,16 @@ TEST(JudgeBuild, AsksTheExceptionWhereNoStepTells) {
     EXPECT_EQ(slugs_of(facts), Slugs{}) << "the program caught it";
 }
 
+TEST(JudgeBuild, TellsWhatABuildIsGoingToMissWhileItRuns) {
+    const ElfWorld world;
+    Facts facts;
+    facts.build.build_files.emplace_back().path =
+        world.text("build.ninja", "nvcc = /gone/bin/nvcc\nbuild fused.o: cuda_compile fused.cu\n");
+    EXPECT_EQ(slugs_of(facts), Slugs{}) << "it is over: its steps tell";
+    facts.root_runs = true;
+    EXPECT_EQ(slugs_of(facts), Slugs{"build-missing-compiler"});
+}
+
 TEST(JudgeBuild, NeverTakesANoteForAConsequence) {
     const ElfWorld world;
     Facts facts = testing::under_ninja(refused(world, 20, "sm_50", 800));
