@@ -1,9 +1,11 @@
 // build-unsupported-host-compiler: crt/host_config.h of the toolkit refuses gcc or clang of this
 // release. Judged by the two releases, not by the text: later errors of the same compile drown it.
+// Where the build was told to go on regardless, by the file that the compiler's errors are about.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <initializer_list>
+#include <regex>
 #include <string_view>
 
 #include "diagnose/build/fixes.h"
@@ -14,18 +16,49 @@
 namespace cudiag {
 namespace {
 
-// nvcc takes options from two variables too ("Environment variables" of nvcc's manual).
-bool is_given(const BuildCase& c, std::initializer_list<std::string_view> options) {
-    std::vector<std::string> words =
-        c.nvcc() == nullptr ? std::vector<std::string>{} : c.nvcc()->argv;
-    for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
-        const std::vector<std::string> more = shell_words(c.variable(name));
-        words.insert(words.end(), more.begin(), more.end());
+// Where an option of nvcc's comes from: its command line, or one of the two variables that it takes
+// options from too ("Environment variables" of its manual); "" if it is not given.
+std::string given_by(const BuildCase& c, std::initializer_list<std::string_view> options) {
+    const auto among = [&](const std::vector<std::string>& words) {
+        return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+            return std::any_of(options.begin(), options.end(),
+                               [&](std::string_view option) { return word.rfind(option, 0) == 0; });
+        });
+    };
+    if (c.nvcc() != nullptr && among(c.nvcc()->argv)) {
+        return "nvcc's command line";
     }
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-        return std::any_of(options.begin(), options.end(),
-                           [&](std::string_view option) { return word.rfind(option, 0) == 0; });
-    });
+    for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
+        if (among(shell_words(c.variable(name)))) {
+            return name;
+        }
+    }
+    return {};
+}
+
+// The header of the host compiler's own library that the first error of a host pass is about; "" if
+// it is about another file. What nvcc hands to this pass has been preprocessed, but for what it
+// adds itself, and gcc reads all that before it parses: what it opens then are files that line
+// markers name, to show a line of each under an error.
+std::string header_of_first_error(const BuildCase& c) {
+    static const std::regex of_libstdcxx{R"(/include/(?:[^/]+/)?c\+\+/)"};
+    static const std::regex made_by_nvcc{R"(\.cudafe1\.cpp$)"};
+    static const std::regex added_by_nvcc{R"(\.(?:stub|fatbin)\.c$|/fatbinary_section\.h$)"};
+    const auto is_made_by_nvcc = [](const std::string& word) {
+        return std::regex_search(word, made_by_nvcc);
+    };
+    const auto was_added = [](const OpenedFile& file) {
+        return file.opened && std::regex_search(file.path, added_by_nvcc);
+    };
+    const std::vector<OpenedFile>& opens = c.step.opens;
+    const auto last_added = std::find_if(opens.rbegin(), opens.rend(), was_added);
+    if (last_added == opens.rend() ||
+        std::none_of(c.step.argv.begin(), c.step.argv.end(), is_made_by_nvcc)) {
+        return {};
+    }
+    const auto shown = std::find_if(last_added.base(), opens.end(),
+                                    [](const OpenedFile& file) { return file.opened; });
+    return shown != opens.end() && std::regex_search(shown->path, of_libstdcxx) ? shown->path : "";
 }
 
 std::string cxx_of(const HostCompiler& compiler) {
@@ -37,7 +70,7 @@ std::string cxx_of(const HostCompiler& compiler) {
 std::string exports_for(const HostCompiler& compiler, const BuildCase& c) {
     std::string command =
         fmt::format("export CC={} CXX={}", base_name(compiler.path), cxx_of(compiler));
-    if (is_given(c, {"-ccbin", "--compiler-bindir"})) {
+    if (!given_by(c, {"-ccbin", "--compiler-bindir"}).empty()) {
         return command;  // it goes before a variable
     }
     return command +
@@ -51,11 +84,30 @@ std::string exports_for(const HostCompiler& compiler, const BuildCase& c) {
 std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
     const BuildStep* nvcc = c.nvcc();
     const auto toolkit = c.toolkit();
-    if (nvcc == nullptr || nvcc == &c.step || !toolkit || c.step.signal != 0 ||
-        is_given(c, {"-allow-unsupported-compiler", "--allow-unsupported-compiler"})) {
+    if (nvcc == nullptr || nvcc == &c.step || !toolkit || c.step.signal != 0) {
         return std::nullopt;
     }
-    return too_new_for_nvcc(c, *toolkit, host_compiler_of(c));
+    const HostCompiler host = host_compiler_of(c);
+    const std::string allowed_by =
+        given_by(c, {"-allow-unsupported-compiler", "--allow-unsupported-compiler"});
+    if (allowed_by.empty()) {
+        return too_new_for_nvcc(c, *toolkit, host);
+    }
+    const std::string header = header_of_first_error(c);
+    auto finding = header.empty() ? std::nullopt : too_new_for_nvcc(c, *toolkit, host);
+    if (finding) {
+        finding->confidence = Confidence::likely;
+        finding->title = fmt::format(
+            "nvcc {} was told to accept {} {}, which it does not support, and what it made of that "
+            "compiler's {} cannot be compiled",
+            toolkit->release, host.kind, host.release, base_name(header));
+        finding->evidence["allowed_by"] = allowed_by;
+        finding->evidence["header"] = header;
+        finding->limits =
+            "inferred from the two releases and from the file that the first error is about: the "
+            "compiler's own words are not recorded";
+    }
+    return finding;
 }
 
 std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolkit,

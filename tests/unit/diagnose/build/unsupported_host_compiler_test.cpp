@@ -70,17 +70,75 @@ TEST(BuildUnsupportedHostCompiler, IsSilentOfTheNewestThatIsSupported) {
     EXPECT_FALSE(build_unsupported_host_compiler(first_case(facts)));
 }
 
-TEST(BuildUnsupportedHostCompiler, IsSilentWhereTheCheckWasSwitchedOff) {
+// nvcc's last step: gcc compiles what cudafe++ made of the source, and shows lines of these files.
+Facts host_pass_failed(const ElfWorld& world, const std::string& nvcc,
+                       const std::vector<std::string>& shown, const Environment& environment = {}) {
+    BuildStep step = failed(40, 30, cc1plus(world, "12") + " /tmp/fused.cudafe1.cpp", 300, 600);
+    step.opens = {{"/tmp/fused.cudafe1.cpp", true},
+                  {"/usr/include/c++/12/stdc-predef.h", false},
+                  {"/tmp/fused.cudafe1.stub.c", true}};
+    for (const std::string& file : shown) {
+        step.opens.push_back({file, true});
+    }
+    return testing::under_nvcc(nvcc, step, environment);
+}
+
+TEST(BuildUnsupportedHostCompiler, IsLikelyWhereTheCheckWasSwitchedOffAndAHeaderOfGccIsNotParsed) {
+    const ElfWorld world;
+    testing::program(world, "bin/gcc-11");
+    const Facts facts = host_pass_failed(
+        world, testing::toolkit(world, "11.8") + " -allow-unsupported-compiler",
+        {"/usr/include/c++/12/bits/stl_map.h", "/src/fused.cu"}, {{"PATH", world.path("bin")}});
+    const auto finding = build_unsupported_host_compiler(first_case(facts));
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->confidence, Confidence::likely);
+    EXPECT_EQ(finding->title,
+              "nvcc 11.8 was told to accept gcc 12, which it does not support, and what it made of "
+              "that compiler's stl_map.h cannot be compiled");
+    EXPECT_EQ(finding->evidence["allowed_by"], "nvcc's command line");
+    EXPECT_EQ(finding->evidence["header"], "/usr/include/c++/12/bits/stl_map.h");
+    EXPECT_EQ(commands_of(*finding).front(),
+              "export CC=gcc-11 CXX=g++-11 NVCC_PREPEND_FLAGS='-ccbin g++-11'");
+}
+
+TEST(BuildUnsupportedHostCompiler, NamesTheVariableThatSwitchedTheCheckOff) {
     const ElfWorld world;
     const Facts facts =
-        host_failed(world, testing::toolkit(world, "11.8") + " -allow-unsupported-compiler", "12");
+        host_pass_failed(world, testing::toolkit(world, "11.8"),
+                         {"/opt/env/lib/gcc/x86_64-conda-linux-gnu/12.3.0/include/c++/functional"},
+                         {{"NVCC_APPEND_FLAGS", "-O2 -allow-unsupported-compiler"}});
+    const auto finding = build_unsupported_host_compiler(first_case(facts));
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence["allowed_by"], "NVCC_APPEND_FLAGS");
+}
+
+TEST(BuildUnsupportedHostCompiler, IsSilentOfAMistakeInTheSourceWhereTheCheckWasSwitchedOff) {
+    const ElfWorld world;
+    const std::string nvcc = testing::toolkit(world, "11.8") + " -allow-unsupported-compiler";
+    const std::string map = "/usr/include/c++/12/bits/stl_map.h";
+    for (const std::vector<std::string>& shown : {std::vector<std::string>{},
+                                                  {"/src/fused.cu", map},
+                                                  {"/src/mine.h", map},
+                                                  {"/src/c++/mine.h"}}) {
+        const Facts facts = host_pass_failed(world, nvcc, shown);
+        EXPECT_FALSE(build_unsupported_host_compiler(first_case(facts)));
+    }
+}
+
+TEST(BuildUnsupportedHostCompiler, IsSilentOfOtherStepsWhereTheCheckWasSwitchedOff) {
+    const ElfWorld world;
+    BuildStep step = failed(40, 30, cc1plus(world, "12") + " -E /src/fused.cu", 300, 600);
+    step.opens = {{"/usr/include/c++/12/map", true}};  // every preprocessing reads it
+    const Facts facts =
+        testing::under_nvcc(testing::toolkit(world, "11.8") + " -allow-unsupported-compiler", step);
     EXPECT_FALSE(build_unsupported_host_compiler(first_case(facts)));
 }
 
-TEST(BuildUnsupportedHostCompiler, IsSilentWhereAVariableSwitchedTheCheckOff) {
+TEST(BuildUnsupportedHostCompiler, IsSilentOfASupportedOneWhereTheCheckWasSwitchedOff) {
     const ElfWorld world;
-    const Facts facts = host_failed(world, testing::toolkit(world, "11.8"), "12",
-                                    {{"NVCC_APPEND_FLAGS", "-O2 -allow-unsupported-compiler"}});
+    const Facts facts =
+        host_pass_failed(world, testing::toolkit(world, "13.0") + " -allow-unsupported-compiler",
+                         {"/usr/include/c++/12/bits/stl_map.h"});
     EXPECT_FALSE(build_unsupported_host_compiler(first_case(facts)));
 }
 
