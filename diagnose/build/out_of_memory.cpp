@@ -53,14 +53,36 @@ std::uint64_t need_of(const BuildCase& c) {
     return need;
 }
 
-// ninja and make run that many commands at once: the compilers of the same kind that ran then.
-std::size_t jobs_of(const BuildCase& c) {
-    constexpr const char* kBig[] = {"cc1plus", "cc1", "cicc", "cudafe++", "ptxas"};
-    std::size_t jobs = 0;
-    for (const char* tool : kBig) {
-        jobs += running_at(c.facts.build, tool, c.step.end_ns);
+bool is_below(const Build& build, const BuildStep& step, const BuildStep& top) {
+    constexpr int kDeepest = 64;
+    const BuildStep* above = &step;
+    for (int depth = 0; above != nullptr && above != &top && depth < kDeepest; ++depth) {
+        above = build.parent_of(*above);
     }
-    return std::max<std::size_t>(jobs, 1);
+    return above == &top;
+}
+
+// The compilers proper that ran when the step ended: ninja and make run several commands at once,
+// and nvcc several compilers (--threads).
+struct AtOnce {
+    std::size_t all = 1;
+    std::size_t of_this_nvcc = 1;
+};
+
+AtOnce at_once(const BuildCase& c) {
+    constexpr std::string_view kBig[] = {"cc1plus", "cc1", "cicc", "cudafe++", "ptxas"};
+    const Build& build = c.facts.build;
+    const BuildStep* nvcc = c.nvcc();
+    AtOnce count{0, 0};
+    for (const BuildStep& step : build.steps) {
+        const bool ran =
+            step.start_ns <= c.step.end_ns && (step.end_ns == 0 || step.end_ns >= c.step.end_ns);
+        if (ran && std::find(std::begin(kBig), std::end(kBig), step.tool()) != std::end(kBig)) {
+            ++count.all;
+            count.of_this_nvcc += nvcc != nullptr && is_below(build, step, *nvcc) ? 1 : 0;
+        }
+    }
+    return {std::max<std::size_t>(count.all, 1), std::max<std::size_t>(count.of_this_nvcc, 1)};
 }
 
 std::uint64_t value_or_zero(const std::optional<std::uint64_t>& number) {
@@ -99,7 +121,8 @@ struct Memory {
 
 Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
     memory.need = need_of(c);
-    memory.jobs = jobs_of(c);
+    const AtOnce count = at_once(c);
+    memory.jobs = count.all;
     const std::uint64_t fewer = memory.jobs > 1 ? memory.jobs - 1 : 1;
     // Where a need or a limit is not known, half of what did not fit.
     const std::uint64_t fits =
@@ -123,7 +146,16 @@ Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
     evidence["jobs_at_once"] = memory.jobs;
     evidence["needed_bytes"] = memory.need;
     evidence["max_jobs"] = memory.max_jobs;
-    if (memory.jobs > 1) {
+    if (count.of_this_nvcc > 1) {
+        evidence["threads_of_nvcc"] = count.of_this_nvcc;
+    }
+    if (memory.jobs > 1 && count.of_this_nvcc == memory.jobs) {
+        finding.fixes.push_back(
+            {.text = fmt::format("one nvcc ran {} compilers at once (--threads): let {} run; "
+                                 "MAX_JOBS does not count them",
+                                 memory.jobs, memory.max_jobs),
+             .command = fmt::format("export NVCC_THREADS={}", memory.max_jobs)});
+    } else if (memory.jobs > 1) {
         finding.fixes.push_back(
             {.text =
                  fmt::format("{} compilers ran at once: let {} run", memory.jobs, memory.max_jobs),

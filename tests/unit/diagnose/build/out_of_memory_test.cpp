@@ -55,6 +55,24 @@ Facts limited_compiler(std::uint64_t limit, std::uint64_t mapped) {
     return testing::under_ninja(compiler);
 }
 
+// ninja > nvcc > cicc: each nvcc runs `threads` of them at once, and the first of all was killed.
+Facts killed_thread(std::size_t nvccs, std::size_t threads, std::uint64_t limit) {
+    Facts facts = facts_with({failed(10, 0, "ninja", 0, 900)});
+    for (std::size_t i = 0; i < nvccs * threads; ++i) {
+        const auto nvcc = static_cast<std::int32_t>(100 + i / threads);
+        const auto pid = static_cast<std::int32_t>(200 + i);
+        if (i % threads == 0) {
+            facts.build.steps.push_back(failed(nvcc, 10, "nvcc --threads 4 -c a.cu", 100, 850));
+        }
+        BuildStep cicc = i == 0 ? killed(pid, nvcc, "cicc a.ii", 200, 700)
+                                : ran(pid, nvcc, "cicc a.ii", 200, 840);
+        cicc.at_start.memory_limit = limit;
+        cicc.peak_bytes = kGiga;
+        facts.build.steps.push_back(std::move(cicc));
+    }
+    return facts;
+}
+
 TEST(BuildOutOfMemory, IsCertainWhereTheGroupCountedAKill) {
     Facts facts = killed_compiler(1, 3 * kGiga);
     count_a_kill(facts);
@@ -91,6 +109,24 @@ TEST(BuildOutOfMemory, ProposesAsManyJobsAsFitIntoTheLimit) {
     EXPECT_EQ(finding->evidence["needed_bytes"], 5 * kGiga / 2);
     EXPECT_EQ(finding->evidence["max_jobs"], 3U);
     EXPECT_EQ(commands_of(*finding).front(), "export MAX_JOBS=3 NVCC_THREADS=1");
+}
+
+TEST(BuildOutOfMemory, CountsTheCompilersOfOneNvcc) {
+    const Facts facts = killed_thread(1, 4, 3 * kGiga);
+    const auto finding = build_out_of_memory(first_case(facts));
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence["jobs_at_once"], 4U);
+    EXPECT_EQ(finding->evidence["threads_of_nvcc"], 4U);
+    EXPECT_EQ(commands_of(*finding).front(), "export NVCC_THREADS=3") << "MAX_JOBS is 1 already";
+}
+
+TEST(BuildOutOfMemory, BoundsJobsAndThreadsWhereBothAreMany) {
+    const Facts facts = killed_thread(3, 2, 2 * kGiga);
+    const auto finding = build_out_of_memory(first_case(facts));
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence["jobs_at_once"], 6U);
+    EXPECT_EQ(finding->evidence["threads_of_nvcc"], 2U);
+    EXPECT_EQ(commands_of(*finding).front(), "export MAX_JOBS=2 NVCC_THREADS=1");
 }
 
 TEST(BuildOutOfMemory, ProposesFewerJobsThanFailedEvenIfMoreSeemToFit) {
