@@ -31,15 +31,32 @@ TORCH_TOOLKIT = ["nvidia-cublas==13.1.*", "nvidia-cusparse==12.6.*", "nvidia-cuf
                  "nvidia-cusolver==12.0.*", "nvidia-cudnn-cu13", "nvidia-cuda-nvrtc==13.0.*",
                  "nvidia-cuda-cupti==13.0.*", "nvidia-nvjitlink==13.0.*"]
 
+# A torch of CUDA 12.8, with all that its libraries need but cuDNN.
+TORCH_CU12 = ["torch==2.9.1", *(each for each in TORCH if not each.startswith(("torch", "nvidia"))),
+              "nvidia-cuda-runtime-cu12==12.8.90", "nvidia-cuda-nvrtc-cu12==12.8.93", "nvidia-cuda-cupti-cu12==12.8.90",
+              "nvidia-cublas-cu12==12.8.4.1", "nvidia-cufft-cu12==11.3.3.83", "nvidia-curand-cu12==10.3.9.90",
+              "nvidia-cusolver-cu12==11.7.3.90", "nvidia-cusparse-cu12==12.5.8.93", "nvidia-cusparselt-cu12==0.7.1",
+              "nvidia-nccl-cu12==2.27.5", "nvidia-nvshmem-cu12==3.3.20", "nvidia-nvjitlink-cu12==12.8.93",
+              "nvidia-cufile-cu12==1.13.1.3"]
+
 DEEPSPEED = ["deepspeed==0.19.8", "einops", "hjson", "msgpack", "packaging", "psutil", "py-cpuinfo", "pydantic", "pydantic-core",
              "annotated-types", "typing-inspection", "tqdm"]
 
 
+def _finds(*libraries):
+    """ld.so.cache of this machine has them all."""
+    cache = subprocess.run([ldconfig(), "-p"], capture_output=True, text=True).stdout
+    return all(f"{name} " in cache for name in libraries)
+
+
 def torch_wheels():
     """The wheels of a working torch 2.13.0 for CUDA 13.0 on this machine."""
-    cache = subprocess.run([ldconfig(), "-p"], capture_output=True, text=True).stdout
-    toolkit = all(f"{name} " in cache for name in ("libcublasLt.so.13", "libcudnn.so.9", "libcupti.so.13"))
-    return TORCH if toolkit else TORCH + TORCH_TOOLKIT
+    return TORCH if _finds("libcublasLt.so.13", "libcudnn.so.9", "libcupti.so.13") else TORCH + TORCH_TOOLKIT
+
+
+def torch_cu12_wheels():
+    """The wheels of a working torch 2.9.1 for CUDA 12.8 on this machine."""
+    return TORCH_CU12 if _finds("libcudnn.so.9") else [*TORCH_CU12, "nvidia-cudnn-cu12==9.10.2.21"]
 
 
 @contextlib.contextmanager
