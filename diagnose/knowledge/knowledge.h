@@ -16,8 +16,9 @@ struct Provider {
                           // "nvidia/cuda:12.9.1-runtime-ubuntu22.04"
     std::string
         spec;  // what follows the package: "==12.*", "=2", " cuda-version=12.9", "" for nothing
-    std::string note;     // "" or a caveat
-    std::string channel;  // conda: the channel to name with -c; "" otherwise
+    std::string note;       // "" or a caveat
+    std::string directory;  // pip: where the wheel puts it, "nvidia/cu13/lib"; "" otherwise
+    std::string channel;    // conda: the channel to name with -c; "" otherwise
     std::string
         pattern;  // package with {major} and {minor} for one CUDA release; "" if it has none
     std::string spec_pattern;  // the same for spec
@@ -33,9 +34,7 @@ struct LibraryRelease {
     int cuda_major = 0;            // 11, 12, 13; 0 when independent or shipped by several majors
     std::vector<int> cuda_majors;  // every major that ships it
     std::string description;       // "cuSPARSE, sparse linear algebra"
-    std::string
-        pip_directory;  // where the wheel puts it: "nvidia/cusparse/lib"; the oldest major's
-    std::vector<std::string> pip_directories;  // of every major: also "nvidia/cu13/lib"
+    std::vector<std::string> pip_directories;  // of every major: "nvidia/cusparse/lib", …
     std::vector<Provider> providers;
     std::vector<std::string> notes;
     bool driver = false;  // belongs to the driver: no package of a container may bring it

@@ -126,10 +126,8 @@ void add_ship(LibraryRelease& into, DataObject& ship, const Templates& outer,
         provider.spec_pattern = spec_for;
         provider.checked = true;
         provider.note = ship.optional_text("note");
+        provider.directory = directory;
         into.providers.push_back(provider);
-        if (into.pip_directory.empty()) {
-            into.pip_directory = directory;
-        }
         if (std::find(into.pip_directories.begin(), into.pip_directories.end(), directory) ==
             into.pip_directories.end()) {
             into.pip_directories.push_back(directory);

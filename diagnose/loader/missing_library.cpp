@@ -69,25 +69,42 @@ int cuda_major_of(const Package& torch) {
     return release == nullptr ? 0 : std::atoi(release->cuda.c_str());
 }
 
+// Only a process that has torch in it, or a package that is built on torch, is bound to torch's
+// CUDA. 0 if it is not.
+int major_by_torch(const LoaderCase& c, const ElfRead& user, const std::optional<Package>& torch) {
+    const bool mapped = std::any_of(c.modules.begin(), c.modules.end(), [](const Module& module) {
+        return belongs_to_torch(file_name(module.path));
+    });
+    const bool used = user.file && std::any_of(user.file->needed.begin(), user.file->needed.end(),
+                                               belongs_to_torch);
+    return torch && (mapped || used) ? cuda_major_of(*torch) : 0;
+}
+
 // The other major of the same library that is mapped or installed beside torch: bringing the
 // missing one too would put two runtimes into one process.
 bool clashes_with_torch(const LoaderCase& c, const Missing& missing,
                         const std::optional<Package>& torch) {
-    if (missing.release == nullptr || missing.release->cuda_major == 0 || !torch) {
+    if (missing.release == nullptr || missing.release->cuda_major == 0) {
         return false;
     }
-    // Only a process that has torch in it, or a package that is built on torch, is bound to torch's
-    // CUDA.
-    const bool torch_mapped =
-        std::any_of(c.modules.begin(), c.modules.end(),
-                    [](const Module& module) { return belongs_to_torch(file_name(module.path)); });
-    const ElfRead user = read_elf(missing.needed_by);
-    const bool user_of_torch = user.file && std::any_of(user.file->needed.begin(),
-                                                        user.file->needed.end(), belongs_to_torch);
-    const int torch_major = cuda_major_of(*torch);
-    return (torch_mapped || user_of_torch) && torch_major != 0 &&
-           torch_major != missing.release->cuda_major &&
+    const int by_torch = major_by_torch(c, read_elf(missing.needed_by), torch);
+    return by_torch != 0 && by_torch != missing.release->cuda_major &&
            library_family(missing.name) != "nvToolsExt";
+}
+
+// The CUDA major that a library of several majors (libcufile.so.0) is wanted for: that of what its
+// user needs beside it, else torch's; 0 if neither tells.
+int major_wanted(const LoaderCase& c, const Missing& missing, const std::optional<Package>& torch) {
+    const ElfRead user = read_elf(missing.needed_by);
+    if (user.file) {
+        for (const std::string& needed : user.file->needed) {
+            const LibraryRelease* release = library_release(needed);
+            if (release != nullptr && release->cuda_major != 0) {
+                return release->cuda_major;
+            }
+        }
+    }
+    return major_by_torch(c, user, torch);
 }
 
 std::vector<Fix> matching_build_fixes(const LoaderCase& c, const Missing& missing,
@@ -150,10 +167,9 @@ bool ends_with(const std::string& text, const std::string& end) {
 }
 
 // Where pip would put the library, and whether the search would then lead there.
-std::string pip_command(const LoaderCase& c, const Missing& missing,
-                        const std::string& requirement) {
+std::string pip_command(const LoaderCase& c, const Missing& missing, const std::string& requirement,
+                        const std::string& directory) {
     std::string install = pip_install(c, shell_quoted(requirement));
-    const std::string& directory = missing.release->pip_directory;
     const bool searched =
         std::any_of(missing.searched.begin(), missing.searched.end(), [&](const SearchStep& step) {
             return ends_with(fs::path{step.dir}.lexically_normal().string(), directory);
@@ -167,13 +183,20 @@ std::string pip_command(const LoaderCase& c, const Missing& missing,
     return fmt::format("{} && export LD_LIBRARY_PATH={}", install, shell_quoted(value));
 }
 
-std::vector<Fix> package_fixes(const LoaderCase& c, const Missing& missing) {
+std::vector<Fix> package_fixes(const LoaderCase& c, const Missing& missing,
+                               const std::optional<Package>& torch) {
     std::vector<Fix> fixes;
     if (missing.release == nullptr) {
         return fixes;
     }
     const bool conda = c.process.environment.count("CONDA_PREFIX") > 0;
+    const std::vector<int>& majors = missing.release->cuda_majors;
+    const int major = majors.size() > 1 ? major_wanted(c, missing, torch) : 0;
+    const bool one_of_them = std::count(majors.begin(), majors.end(), major) > 0;
     for (const Provider& provider : missing.release->providers) {
+        if (one_of_them && provider.cuda_major != 0 && provider.cuda_major != major) {
+            continue;
+        }
         Fix fix;
         if (provider.manager == "pip") {
             const auto wanted =
@@ -182,7 +205,7 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const Missing& missing) {
             fix = {wanted ? fmt::format("{} {} requires {}{}", missing.user->name,
                                         missing.user->version, provider.package, wanted->spec)
                           : fmt::format("{} brings {}", provider.package, missing.name),
-                   pip_command(c, missing, provider.package + spec), false};
+                   pip_command(c, missing, provider.package + spec, provider.directory), false};
         } else if (provider.manager == "conda") {
             if (!conda) {
                 continue;
@@ -302,7 +325,7 @@ std::optional<Finding> loader_missing_library(const LoaderCase& c) {
     }
     finding.fixes = search_fixes(c, missing);
     if (finding.fixes.empty()) {
-        finding.fixes = package_fixes(c, missing);
+        finding.fixes = package_fixes(c, missing, torch);
     }
     add_torch_order(c, missing, torch, finding.fixes);
     const bool model_disagrees =

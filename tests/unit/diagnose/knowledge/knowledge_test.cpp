@@ -43,7 +43,7 @@ TEST(Knowledge, EveryReleaseIsCompleteAndNamesItsSource) {
         EXPECT_NE(release->soname.find(".so"), std::string::npos);
         if (release->driver) {
             EXPECT_EQ(release->cuda_major, 0);
-            EXPECT_TRUE(release->pip_directory.empty());
+            EXPECT_TRUE(release->pip_directories.empty());
         } else {
             EXPECT_FALSE(release->cuda_majors.empty());
         }
@@ -88,8 +88,8 @@ TEST(Knowledge, EachCudaMajorHasItsOwnRuntime) {
     EXPECT_EQ(known("libcudart.so.11.0").cuda_major, 11);
     EXPECT_EQ(known("libcudart.so.12").cuda_major, 12);
     EXPECT_EQ(known("libcudart.so.13").cuda_major, 13);
-    EXPECT_EQ(known("libcudart.so.12").pip_directory, "nvidia/cuda_runtime/lib");
-    EXPECT_EQ(known("libcudart.so.13").pip_directory, "nvidia/cu13/lib");
+    EXPECT_EQ(known("libcudart.so.12").providers.front().directory, "nvidia/cuda_runtime/lib");
+    EXPECT_EQ(known("libcudart.so.13").providers.front().directory, "nvidia/cu13/lib");
 }
 
 TEST(Knowledge, ASonameOfTwoCudaMajorsIsAscribedToNeither) {
