@@ -6,10 +6,13 @@
 namespace cudiag {
 
 // The runtime says "insufficient" (35) both of a driver that is too old and of none at all.
+// Programs that only count the GPUs say "none" (100) of both; who has a driver is told that by it.
 std::optional<Finding> cuda_no_driver(const CudaCase& c) {
     constexpr int kInsufficientDriver = 35;
+    constexpr int kNoDevice = 100;
     const bool none = c.driver_version ? *c.driver_version == 0 : c.driver.path.empty();
-    if (c.code != kInsufficientDriver || !none) {
+    const bool counted_none = c.code == kNoDevice && c.driver.path.empty();
+    if (!counted_none && (c.code != kInsufficientDriver || !none)) {
         return std::nullopt;
     }
     const Machine& machine = c.machine;
@@ -37,9 +40,12 @@ std::optional<Finding> cuda_no_driver(const CudaCase& c) {
     finding.limits +=
         std::string{finding.limits.empty() ? "" : "; "} +
         "seen from inside this process only: what the host or the container runtime would give is "
-        "not visible here. Error 35 speaks of a version that is insufficient; its version is 0, "
-        "so none was found, and nothing is too old. pip, conda and the CUDA toolkit bring no "
-        "driver";
+        "not visible here. " +
+        (counted_none ? "That no GPU was found is the program's own word, without the code that "
+                        "CUDA gave it. "
+                      : "Error 35 speaks of a version that is insufficient; its version is 0, so "
+                        "none was found, and nothing is too old. ") +
+        "pip, conda and the CUDA toolkit bring no driver";
     return finding;
 }
 

@@ -13,6 +13,13 @@ run.did_not_say("cuda-driver-too-old", "cuda-device-unavailable", "loader-missin
 assert "too old" not in finding.title, finding.title
 run.proposes_nothing_like("pip install", "(?i)cuda.toolkit", "nvidia-cuda-runtime", "[Uu]pgrade the", "stubs")
 
+# torch.distributed only counts the GPUs, and says nothing of a driver.
+run = world.under_shim(world.python, "-c", "import torch.distributed as d\n"
+                       "d.init_process_group('nccl', store=d.HashStore(), rank=0, world_size=1)")
+run.fails_with("ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!", status=1)
+run.said("cuda-no-driver", library="libcuda.so.1", code=100)
+run.did_not_say("cuda-device-unavailable", "nccl-no-interface")
+
 # Code for the CPU that only asks is left alone, and so is one that handles the error.
 world.under_shim(world.python, "-c", "import torch\nprint(torch.cuda.is_available(), torch.zeros(1).sum())").is_silent()
 world.under_shim(world.python, "-c", """

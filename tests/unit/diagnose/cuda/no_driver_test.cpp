@@ -46,6 +46,25 @@ TEST(CudaNoDriver, AdvisesByWhatTheMachineShows) {
     EXPECT_TRUE(advises(*cuda_cannot_start(process, machine), "/usr/lib/wsl/lib"));
 }
 
+TEST(CudaNoDriver, IsWhatItMeansThatNoGpuWasCountedWithoutADriver) {
+    const char* text = "ProcessGroupNCCL is only supported with GPUs, no GPUs found!";
+    Process process = python_with_driver("/drv/libcuda.so.550.54.14", 12040);
+    process.exceptions = {raised(text)};
+    const auto with_driver = cuda_cannot_start(process, Machine{});
+    ASSERT_TRUE(with_driver);
+    EXPECT_EQ(with_driver->slug, "cuda-device-unavailable");
+    process = without_driver();
+    process.exceptions = {raised(text)};
+    const auto finding = cuda_cannot_start(process, Machine{});
+    ASSERT_TRUE(finding);
+    if (finding->slug == "cuda-device-unavailable") {
+        GTEST_SKIP() << "this machine has a libcuda.so.1 of its own";
+    }
+    EXPECT_EQ(finding->slug, "cuda-no-driver");
+    EXPECT_EQ(finding->evidence["code"], 100);
+    EXPECT_EQ(finding->limits.find("35"), std::string::npos) << finding->limits;
+}
+
 TEST(CudaNoDriver, IsSilentWhereADriverGaveItsVersion) {
     Process process = python_with_driver("/drv/libcuda.so.550.54.14", 12040);
     process.exceptions = {raised("CUDA driver version is insufficient for CUDA runtime version")};
