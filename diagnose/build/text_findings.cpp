@@ -3,6 +3,7 @@
 // (knowledge/build_texts.json).
 #include <fmt/core.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -65,11 +66,23 @@ const AskedProgram* attempt_of(const Told& told, const std::string& program) {
     return nullptr;
 }
 
-Finding missing_compiler(const Told& told) {
+bool is_on_path(const BuildCase& c, const std::string& program) {
+    const std::vector<std::string> directories = split(c.variable("PATH"), ':');
+    return std::any_of(directories.begin(), directories.end(), [&](const std::string& directory) {
+        const std::string file = directory + "/" + program;
+        std::error_code error;
+        return fs::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
+    });
+}
+
+std::optional<Finding> missing_compiler(const Told& told) {
     const std::string asked =
         told.value("asked").empty() ? told.value("program") : told.value("asked");
     const std::string program = base_name(asked);
     const AskedProgram* attempt = attempt_of(told, program);
+    if (attempt == nullptr && asked == program && is_on_path(told.c, program)) {
+        return std::nullopt;  // nvcc says the same of a gcc that is there and fails
+    }
     const bool broken = attempt != nullptr && attempt->error == 0 && attempt->status != 0;
     Finding finding = missing_program(told.c, broken ? attempt->path : asked, broken);
     if (program == "nvcc" && asked.find('/') == std::string::npos) {

@@ -66,6 +66,18 @@ TEST(BuildText, OfAMissingNinjaTellsOneThatDoesNotRunFromNone) {
     EXPECT_EQ(told(broken)->evidence["state"], "absent");
 }
 
+TEST(BuildText, OfAGccThatFailsIsNotOneThatIsAbsent) {
+    const ElfWorld world;
+    Process process = python_that_raised(
+        world, "RuntimeError", "nvcc fatal   : Failed to preprocess host compiler properties.");
+    process.environment = {{"PATH", world.path("bin")}};
+    const auto absent = told(process);
+    ASSERT_TRUE(absent);
+    EXPECT_EQ(absent->evidence["program"], "gcc");
+    testing::program(world, "bin/gcc");
+    EXPECT_FALSE(told(process));
+}
+
 TEST(BuildText, OfAVersionThatIsRefusedNamesBothReleases) {
     const ElfWorld world;
     const std::string message =
