@@ -16,7 +16,9 @@
 #include "cli/commands.h"
 #include "cli/preflight.h"
 #include "cli/runs.h"
+#include "diagnose/memory_group.h"
 #include "diagnose/proc.h"
+#include "diagnose/units.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -75,8 +77,25 @@ void print_block(const std::vector<Finding>& findings, const std::string& run) {
     }
 }
 
+// What the kernel counted while the program ran, if SIGKILL may have been its: we are in the same
+// memory cgroup, and outlive it where the limit takes the largest first.
+std::string killed_for_memory(int status, const std::optional<MemoryGroup>& at_start) {
+    const std::optional<MemoryGroup> now = memory_group();
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL || !at_start || !now ||
+        now->path != at_start->path || now->oom_kills <= at_start->oom_kills) {
+        return {};
+    }
+    return fmt::format(
+        "the kernel killed {} for memory in the cgroup {} meanwhile ({}): give it "
+        "more, or let the program take less",
+        now->oom_kills - at_start->oom_kills == 1 ? "a process" : "processes", now->path,
+        now->limit == 0 ? "no limit of its own: this machine had none left"
+                        : "limit " + bytes_text(now->limit));
+}
+
 void print_post_mortem(const std::string& run, pid_t pid, int status,
-                       const std::vector<Finding>& before) {
+                       const std::vector<Finding>& before,
+                       const std::optional<MemoryGroup>& memory) {
     std::error_code error;
     const bool recorded = std::filesystem::is_directory(run, error);
     if (recorded && WIFSIGNALED(status)) {
@@ -92,11 +111,15 @@ void print_post_mortem(const std::string& run, pid_t pid, int status,
         options.run = run;
         options.pid = pid;
         (void)in_place_command(options);  // says what the program's own end has not said yet
-    } else if (WIFSIGNALED(status)) {
-        const char* name = sigabbrev_np(WTERMSIG(status));
-        complain(
-            fmt::format("process {} died by SIG{}; nothing had been recorded that would explain it",
-                        pid, name == nullptr ? "?" : name));
+    }
+    const std::string for_memory = killed_for_memory(status, memory);
+    const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
+    const std::string death =
+        fmt::format("process {} died by SIG{}; ", pid, name == nullptr ? "?" : name);
+    if (!for_memory.empty()) {
+        complain(death + for_memory);
+    } else if (!recorded && WIFSIGNALED(status)) {
+        complain(death + "nothing had been recorded that would explain it");
     }
 }
 
@@ -116,6 +139,7 @@ int run_command(const RunOptions& options) {
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &mask);
     forward_signals();
+    const std::optional<MemoryGroup> memory = memory_group();
     const pid_t pid = fork();
     if (pid < 0) {
         complain(fmt::format("cannot start a process: {}", std::strerror(errno)));
@@ -139,7 +163,7 @@ int run_command(const RunOptions& options) {
     }
     const char* print = std::getenv("CUDIAG_PRINT");
     if (print == nullptr || std::strcmp(print, "off") != 0) {
-        print_post_mortem(run_directory_of(pid, ticks.value_or(0)), pid, status, before);
+        print_post_mortem(run_directory_of(pid, ticks.value_or(0)), pid, status, before, memory);
     }
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
