@@ -44,7 +44,12 @@ LoadState state_here(const std::string& file) {
     if (const char* path = std::getenv("LD_LIBRARY_PATH")) {
         process.environment["LD_LIBRARY_PATH"] = path;
     }
-    return load_state_of(process, {});
+    LoadState state = load_state_of(process, {});
+    const ElfRead read = read_elf(file);
+    if (!read.file || !read.file->executable()) {
+        state.executable.clear();  // of a library nothing is mapped before it is asked for
+    }
+    return state;
 }
 
 int libs_of_file(const std::string& file, bool json) {
