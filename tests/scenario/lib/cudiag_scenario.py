@@ -67,6 +67,8 @@ def _story_ended(kind, error, trace):
 
 
 sys.excepthook = _story_ended
+# A script's background job has SIGINT ignored, and so would all programs here. What the shim does not see then: docs/no-harm.md.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class World(Environment):

@@ -11,5 +11,5 @@ assert re.search(r"libc\.so\.6 → \S+ \[(ld\.so\.cache|system directory)\]", wh
 world.uninstall("nvidia-nvjitlink-cu12")
 world.cudiag("libs", cusparse).ends_with(1, "libnvJitLink.so.12 → cannot open shared object file", "absent (DT_RUNPATH of ")
 tree = json.loads(world.cudiag("libs", "--json", cusparse).stdout)
-missing = [node["name"] for node in tree["children"] if not node["path"]]
+missing = [node["name"] for node in tree["needs"] if not node["path"]]
 assert missing == ["libnvJitLink.so.12"], tree
