@@ -22,7 +22,7 @@ const Loaded<DriverTable>& drivers() {
     return loaded;
 }
 
-const Loaded<CudaTextTable>& texts() {
+const Loaded<PatternTable>& texts() {
     static const auto loaded = load_table("cuda_texts.json", parse_cuda_texts);
     return loaded;
 }
@@ -163,9 +163,10 @@ std::string driver_release_in(std::string_view text) {
 }
 
 std::vector<CudaText> cuda_texts_of(std::string_view message) {
-    std::vector<CudaText> found = find_cuda_texts(texts().table, message);
-    for (CudaText& text : found) {
-        text.code = code_of(text);
+    std::vector<CudaText> found;
+    for (FoundText& text : find_texts(texts().table, message)) {
+        found.push_back({std::move(text), 0});
+        found.back().code = code_of(found.back());
     }
     return found;
 }
@@ -214,40 +215,6 @@ std::vector<std::string> cuda_problems() {
         }
     }
     return problems;
-}
-
-std::vector<CudaText> find_cuda_texts(const CudaTextTable& table, std::string_view message) {
-    std::vector<std::pair<std::size_t, CudaText>> found;
-    for (std::size_t which = 0; which < table.patterns.size(); ++which) {
-        const TextPattern& pattern = table.patterns[which];
-        const std::size_t at = message.find(pattern.contains);
-        if (at == std::string_view::npos) {
-            continue;
-        }
-        // A message may be a whole log: from the beginning of that line on, or of half a window.
-        const std::size_t before = message.rfind('\n', at);
-        const std::size_t begin =
-            std::max(before == std::string_view::npos ? 0 : before + 1,
-                     at > kSearchedBytes / 2 ? at - kSearchedBytes / 2 : std::size_t{0});
-        const std::string window{message.substr(begin, kSearchedBytes)};
-        std::smatch match;
-        if (!std::regex_search(window, match, table.compiled[which])) {
-            continue;
-        }
-        CudaText text;
-        text.pattern = &pattern;
-        text.values = values_in(pattern, match);
-        text.line = window.substr(0, window.find('\n'));
-        found.emplace_back(begin + static_cast<std::size_t>(match.position()), std::move(text));
-    }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<CudaText> result;
-    result.reserve(found.size());
-    for (auto& [offset, text] : found) {
-        result.push_back(std::move(text));
-    }
-    return result;
 }
 
 CudaErrorTable parse_cuda_errors(std::string_view json) {
@@ -304,24 +271,10 @@ DriverTable parse_drivers(std::string_view json) {
     return table;
 }
 
-CudaTextTable parse_cuda_texts(std::string_view json) {
+PatternTable parse_cuda_texts(std::string_view json) {
     nlohmann::json keep;
     DataObject file = data_file(json, "cuda_texts.json", keep);
-    CudaTextTable table;
-    for (DataObject& entry : file.objects("texts")) {
-        TextPattern pattern;
-        read_text_pattern(entry, pattern);
-        entry.nothing_else();
-        must_be_new(table.patterns, pattern, entry);
-        CudaTextTable alone;
-        alone.patterns.push_back(pattern);
-        alone.compiled.push_back(compiled(pattern, entry));
-        if (find_cuda_texts(alone, pattern.example).empty()) {
-            entry.fail("'" + pattern.name + "' does not match its own example");
-        }
-        table.compiled.push_back(std::move(alone.compiled.front()));
-        table.patterns.push_back(std::move(pattern));
-    }
+    PatternTable table = read_pattern_table(file);
     file.nothing_else();
     return table;
 }

@@ -63,11 +63,8 @@ std::string driver_release_in(std::string_view text);
 
 // A text in which programs tell that CUDA failed; the keys of its groups: "code", "name", "text",
 // "driver_version", "call".
-struct CudaText {
-    const TextPattern* pattern = nullptr;
-    TextValues values;
-    int code = 0;      // of `values`, by number, name or words; 0 if they tell none
-    std::string line;  // where it stands
+struct CudaText : FoundText {
+    int code = 0;  // of `values`, by number, name or words; 0 if they tell none
 };
 
 // All that a message tells, in the order of the text.

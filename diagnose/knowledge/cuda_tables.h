@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +23,6 @@ struct DriverTable {
     std::map<std::string, std::string, std::less<>> cuda_of_branch;
 };
 
-struct CudaTextTable {
-    std::vector<TextPattern> patterns;
-    std::vector<std::regex> compiled;  // of each pattern
-};
-
 struct UnavailableTable {
     std::map<int, UnavailableCode> by_code;
 };
@@ -36,10 +30,7 @@ struct UnavailableTable {
 // Each throws KnowledgeError as those of tables.h do.
 CudaErrorTable parse_cuda_errors(std::string_view json);
 DriverTable parse_drivers(std::string_view json);
-CudaTextTable parse_cuda_texts(std::string_view json);
+PatternTable parse_cuda_texts(std::string_view json);
 UnavailableTable parse_unavailable(std::string_view json);
-
-// What cuda_texts_of() answers, but for the codes, from any table.
-std::vector<CudaText> find_cuda_texts(const CudaTextTable& table, std::string_view message);
 
 }  // namespace cudiag

@@ -1,5 +1,7 @@
 #include "diagnose/knowledge/text_pattern.h"
 
+#include <algorithm>
+
 namespace cudiag {
 
 void read_text_pattern(DataObject& entry, TextPattern& pattern) {
@@ -35,6 +37,58 @@ TextValues values_in(const TextPattern& pattern, const std::smatch& match) {
         }
     }
     return values;
+}
+
+std::vector<FoundText> find_texts(const PatternTable& table, std::string_view message) {
+    std::vector<std::pair<std::size_t, FoundText>> found;
+    for (std::size_t which = 0; which < table.patterns.size(); ++which) {
+        const TextPattern& pattern = table.patterns[which];
+        const std::size_t at = message.find(pattern.contains);
+        if (at == std::string_view::npos) {
+            continue;
+        }
+        // A message may be a whole log: from the beginning of that line on, or of half a window.
+        const std::size_t before = message.rfind('\n', at);
+        const std::size_t begin =
+            std::max(before == std::string_view::npos ? 0 : before + 1,
+                     at > kSearchedBytes / 2 ? at - kSearchedBytes / 2 : std::size_t{0});
+        const std::string window{message.substr(begin, kSearchedBytes)};
+        std::smatch match;
+        if (!std::regex_search(window, match, table.compiled[which])) {
+            continue;
+        }
+        found.emplace_back(begin + static_cast<std::size_t>(match.position()),
+                           FoundText{.pattern = &pattern,
+                                     .values = values_in(pattern, match),
+                                     .line = window.substr(0, window.find('\n'))});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<FoundText> result;
+    result.reserve(found.size());
+    for (auto& [offset, text] : found) {
+        result.push_back(std::move(text));
+    }
+    return result;
+}
+
+PatternTable read_pattern_table(DataObject& file) {
+    PatternTable table;
+    for (DataObject& entry : file.objects("texts")) {
+        TextPattern pattern;
+        read_text_pattern(entry, pattern);
+        entry.nothing_else();
+        must_be_new(table.patterns, pattern, entry);
+        PatternTable alone;
+        alone.patterns.push_back(pattern);
+        alone.compiled.push_back(compiled(pattern, entry));
+        if (find_texts(alone, pattern.example).empty()) {
+            entry.fail("'" + pattern.name + "' does not match its own example");
+        }
+        table.compiled.push_back(std::move(alone.compiled.front()));
+        table.patterns.push_back(std::move(pattern));
+    }
+    return table;
 }
 
 }  // namespace cudiag

@@ -4,6 +4,7 @@
 #include <map>
 #include <regex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,23 @@ std::regex compiled(const TextPattern& pattern, const DataObject& entry);
 // By key: what is known without a group, and the groups that took part.
 TextValues values_in(const TextPattern& pattern, const std::smatch& match);
 
+// One pattern that was found in a message.
+struct FoundText {
+    const TextPattern* pattern = nullptr;
+    TextValues values;
+    std::string line;  // where it stands
+};
+
+// A file's patterns, each with its regex.
+struct PatternTable {
+    std::vector<TextPattern> patterns;
+    std::vector<std::regex> compiled;
+};
+
+// Every pattern that the message holds, once each, in the order of the message; two at one place in
+// the order of the table.
+std::vector<FoundText> find_texts(const PatternTable& table, std::string_view message);
+
 // Throws KnowledgeError where another pattern has the name.
 template <class Pattern>
 void must_be_new(const std::vector<Pattern>& known, const TextPattern& pattern,
@@ -46,5 +64,9 @@ void must_be_new(const std::vector<Pattern>& known, const TextPattern& pattern,
         }
     }
 }
+
+// The list `texts` of a data file. Throws KnowledgeError, also where a pattern does not find its
+// own example.
+PatternTable read_pattern_table(DataObject& file);
 
 }  // namespace cudiag
