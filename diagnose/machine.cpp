@@ -4,6 +4,8 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -161,6 +164,69 @@ std::vector<Interface> interfaces_here() {
     return interfaces;
 }
 
+// Names of NCCL's segments that any process has mapped: proc(5), maps. A deleted one is shown with
+// a mark after its name.
+std::set<std::string> mapped_segments(const std::string& root) {
+    constexpr std::string_view kSegment = "/dev/shm/nccl-";
+    std::set<std::string> mapped;
+    std::error_code error;
+    for (const auto& process : fs::directory_iterator(root + "/proc", error)) {
+        const std::string pid = process.path().filename().string();
+        if (std::isdigit(static_cast<unsigned char>(pid.front())) == 0) {
+            continue;
+        }
+        std::ifstream maps{process.path() / "maps"};
+        for (std::string line; std::getline(maps, line);) {
+            const auto at = line.find(kSegment);
+            if (at != std::string::npos) {
+                const auto name = at + std::string_view{"/dev/shm/"}.size();
+                mapped.insert(line.substr(name, line.find(' ', name) - name));
+            }
+        }
+    }
+    return mapped;
+}
+
+SharedMemory shared_memory_of(const std::string& root) {
+    SharedMemory memory;
+
+    struct statvfs about {};
+
+    const std::string directory = root + "/dev/shm";
+    if (statvfs(directory.c_str(), &about) != 0) {
+        return memory;
+    }
+    memory.known = true;
+    memory.size = static_cast<std::uint64_t>(about.f_blocks) * about.f_frsize;
+    memory.free = static_cast<std::uint64_t>(about.f_bavail) * about.f_frsize;
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(directory, error)) {
+        const std::string name = file.path().filename().string();
+        std::error_code gone;
+        if (name.rfind("nccl-", 0) == 0 && file.is_regular_file(gone)) {
+            const std::uintmax_t bytes = file.file_size(gone);
+            memory.nccl.push_back({.name = name, .bytes = gone ? 0 : bytes, .mapped = false});
+        }
+    }
+    if (!memory.nccl.empty()) {  // reading every process's mappings is worth it then alone
+        const std::set<std::string> mapped = mapped_segments(root);
+        for (SharedSegment& segment : memory.nccl) {
+            segment.mapped = mapped.count(segment.name) > 0;
+        }
+    }
+    std::sort(memory.nccl.begin(), memory.nccl.end(),
+              [](const auto& a, const auto& b) { return a.name < b.name; });
+    return memory;
+}
+
+Limit limit_of(decltype(RLIMIT_NOFILE) what) {
+    rlimit limit{};
+    const auto number = [](rlim_t value) { return value == RLIM_INFINITY ? UINT64_MAX : value; };
+    return getrlimit(what, &limit) == 0
+               ? Limit{.soft = number(limit.rlim_cur), .hard = number(limit.rlim_max)}
+               : Limit{};
+}
+
 // os-release(5): a value may stand in quotes.
 std::string distribution_of(const std::string& root) {
     std::ifstream file{root + "/etc/os-release"};
@@ -202,6 +268,9 @@ Machine observe_machine(const std::string& root) {
     machine.uid = geteuid();
     machine.device_cgroup = device_cgroup_of(root);
     machine.interfaces = interfaces_here();
+    machine.shared_memory = shared_memory_of(root);
+    machine.locked_memory = limit_of(RLIMIT_MEMLOCK);
+    machine.open_files = limit_of(RLIMIT_NOFILE);
     return machine;
 }
 

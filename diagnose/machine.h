@@ -22,6 +22,25 @@ struct Interface {
     bool loopback = false;
 };
 
+// A file of NCCL's in /dev/shm.
+struct SharedSegment {
+    std::string name;  // "nccl-WU88OE"
+    std::uint64_t bytes = 0;
+    bool mapped = false;  // by a process that is seen from here
+};
+
+// /dev/shm, where processes of one host share memory.
+struct SharedMemory {
+    bool known = false;
+    std::uint64_t size = 0, free = 0;  // bytes
+    std::vector<SharedSegment> nccl;
+};
+
+// setrlimit(2); a limit that is none is the highest number.
+struct Limit {
+    std::uint64_t soft = UINT64_MAX, hard = UINT64_MAX;
+};
+
 struct Machine {
     std::vector<std::string> device_nodes;  // /dev/nvidia*, /dev/dxg
     std::string driver_module;  // first line of /proc/driver/nvidia/version, "" if there is none
@@ -37,6 +56,9 @@ struct Machine {
     std::uint32_t uid = 0;                   // of whoever looks
     std::string device_cgroup;               // path in the hierarchy that rules over devices
     std::vector<Interface> interfaces;
+    SharedMemory shared_memory;
+    Limit locked_memory;  // RLIMIT_MEMLOCK, in bytes, of whoever looks: handed on by who starts it
+    Limit open_files;     // RLIMIT_NOFILE, likewise
 };
 
 // Observes this machine now. `root` is put before every path, for tests.
