@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct Finding {
     std::uint64_t time_ns = 0;
     std::int32_t pid = 0;
     std::int32_t tid = 0;
+    std::optional<std::int64_t> rank;  // of a distributed job, where it is known
     std::vector<std::string> argv;
     nlohmann::ordered_json evidence = nlohmann::ordered_json::object();
     std::vector<PythonFrame> python;  // innermost first

@@ -60,14 +60,15 @@ class Collector {
     std::vector<Finding> findings_;
 };
 
-// A program whose last word is an error of CUDA says what it failed of: of what it had swallowed
-// before, only the driver's own library can have to do with that.
+// A program whose last word is an error of CUDA or NCCL says what it failed of: of what it had
+// swallowed before, only the driver's own library can have to do with that.
 bool is_beside_the_point(const Process& process, Tie tie, const Finding& finding) {
     if (tie != Tie::swallowed || finding.slug == "loader-missing-driver" ||
         process.exceptions.empty()) {
         return false;
     }
-    return cuda_code_told_by(process.exceptions.front().message) != 0;
+    const std::string& message = process.exceptions.front().message;
+    return cuda_code_told_by(message) != 0 || tells_of_nccl(message);
 }
 
 void judge_failure(const Facts& facts, const Process& process, const LoadFailure& failure, Tie tie,
@@ -156,8 +157,74 @@ void judge_cuda(const Process& process, const Machine& machine, Collector& out) 
             }
         }
     }
-    if (auto finding = nccl_no_interface(process, machine)) {
-        out.add(std::move(*finding));
+}
+
+// The finding of a CUDA that cannot start, if there is one: NCCL's failure is its consequence then.
+Finding* cuda_cause(std::int32_t pid, Collector& out) {
+    for (const char* slug :
+         {"loader-missing-driver", "loader-stub-driver", "cuda-no-driver", "cuda-driver-too-old",
+          "cuda-device-unavailable", "container-device-revoked"}) {
+        if (Finding* cause = out.find(pid, slug)) {
+            return cause;
+        }
+    }
+    return nullptr;
+}
+
+// A wrong NCCL is told by the loader's findings where a symbol or a file was missing.
+bool told_by_loader(std::int32_t pid, Collector& out) {
+    const auto about_nccl = [&](const char* slug) {
+        const Finding* finding = out.find(pid, slug);
+        return finding != nullptr && finding->evidence.dump().find("libnccl") != std::string::npos;
+    };
+    return about_nccl("loader-symbol-version") || about_nccl("package-broken") ||
+           about_nccl("loader-missing-library") || about_nccl("loader-shadowed-library");
+}
+
+void judge_nccl(const Facts& facts, const Process& process, const Machine& machine,
+                Collector& out) {
+    const std::optional<NcclCase> c = nccl_case_of(facts, process, machine);
+    if (!c) {
+        return;
+    }
+    if (auto finding = nccl_failed(*c)) {
+        const bool by_cuda = finding->slug == "nccl-cuda-error";
+        const std::string id = out.add(std::move(*finding));
+        if (Finding* cause = by_cuda ? cuda_cause(process.pid, out) : nullptr) {
+            cause->cause_of.push_back(id);
+        }
+    }
+    if (!told_by_loader(process.pid, out)) {
+        if (auto finding = nccl_other_than_torchs(process)) {
+            out.add(std::move(*finding));
+        }
+    }
+}
+
+void note_ranks(const Facts& facts, std::vector<Finding>& findings) {
+    for (Finding& finding : findings) {
+        for (const Process& process : facts.processes) {
+            if (process.pid == finding.pid) {
+                finding.rank = rank_of(process);
+            }
+        }
+    }
+}
+
+// A rank that lost another one is explained by what that one failed of.
+void link_ranks(std::vector<Finding>& findings) {
+    for (const Finding& lost : findings) {
+        if (lost.slug != "nccl-remote-error" || !lost.evidence.contains("failed_before")) {
+            continue;
+        }
+        const auto cause =
+            std::find_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+                return finding.pid == lost.evidence["failed_before"].get<std::int32_t>() &&
+                       finding.severity == Severity::error && finding.slug != lost.slug;
+            });
+        if (cause != findings.end()) {
+            cause->cause_of.push_back(lost.id);
+        }
     }
 }
 
@@ -191,6 +258,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
         if (process.failed()) {
             judge_libraries(process, out);
             judge_cuda(process, machine, out);
+            judge_nccl(facts, process, machine, out);
         }
         if (auto finding = cuda_gave_an_error(process)) {
             out.add(std::move(*finding));
@@ -206,6 +274,8 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
         out.add(std::move(*finding));
     }
     std::vector<Finding> findings = out.take();
+    note_ranks(facts, findings);
+    link_ranks(findings);
     std::set<std::string> explained;
     for (const Finding& finding : findings) {
         explained.insert(finding.cause_of.begin(), finding.cause_of.end());

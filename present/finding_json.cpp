@@ -121,7 +121,7 @@ Json to_json(const Finding& finding) {
               {"title", finding.title},
               {"time_ns", finding.time_ns},
               {"host", host_name()},
-              {"rank", nullptr},
+              {"rank", finding.rank ? Json(*finding.rank) : Json(nullptr)},
               {"pid", finding.pid},
               {"tid", finding.tid},
               {"argv", finding.argv},
@@ -160,6 +160,9 @@ Finding finding_from_json(const Json& json) {
     finding.time_ns = number_at(json, "time_ns");
     finding.pid = static_cast<std::int32_t>(number_at(json, "pid"));
     finding.tid = static_cast<std::int32_t>(number_at(json, "tid"));
+    if (json.is_object() && json.contains("rank") && json["rank"].is_number_integer()) {
+        finding.rank = json["rank"].get<std::int64_t>();
+    }
     for (const Json& argument : list_at(json, "argv")) {
         finding.argv.push_back(argument.is_string() ? argument.get<std::string>() : "");
     }

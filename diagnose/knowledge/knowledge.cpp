@@ -5,6 +5,7 @@
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/knowledge/loaded.h"
+#include "diagnose/knowledge/nccl.h"
 #include "diagnose/knowledge/release_name.h"
 #include "diagnose/knowledge/tables.h"
 #include "diagnose/knowledge/toolchain.h"
@@ -180,10 +181,10 @@ std::vector<const LibraryRelease*> all_library_releases() {
 
 std::vector<std::string> knowledge_problems() {
     std::vector<std::string> problems = toolchain_problems();
-    const std::vector<std::string> cuda = cuda_problems();
-    const std::vector<std::string> faults = gpu_fault_problems();
-    problems.insert(problems.end(), cuda.begin(), cuda.end());
-    problems.insert(problems.end(), faults.begin(), faults.end());
+    for (const std::vector<std::string>& more :
+         {cuda_problems(), gpu_fault_problems(), nccl_problems()}) {
+        problems.insert(problems.end(), more.begin(), more.end());
+    }
     for (const std::string& problem :
          {libraries().problem, torch_table().problem, symbols().problem, versions().problem,
           gnu_versions().problem}) {

@@ -3,24 +3,10 @@
 
 #include <algorithm>
 
-#include "diagnose/knowledge/cuda.h"
 #include "diagnose/nccl/rules.h"
 
 namespace cudiag {
 namespace {
-
-const PythonException* exception_saying(const Process& process, std::string& line) {
-    for (const PythonException& exception : process.exceptions) {
-        for (const CudaText& text : cuda_texts_of(exception.message)) {
-            const auto subject = text.values.find("subject");
-            if (subject != text.values.end() && subject->second == "nccl-no-interface") {
-                line = text.line;
-                return &exception;
-            }
-        }
-    }
-    return nullptr;
-}
 
 // An interface by which other hosts can be met, as far as its flags and its name tell: bridges of
 // container runtimes lead nowhere.
@@ -64,52 +50,44 @@ bool chosen(const InterfaceChoice& choice, const std::string& interface) {
     return choice.names.empty() || named != choice.excludes;
 }
 
-std::optional<Finding> nccl_no_interface(const Process& process, const Machine& machine) {
-    std::string line;
-    const PythonException* exception = process.failed() ? exception_saying(process, line) : nullptr;
-    if (exception == nullptr) {
-        return std::nullopt;
-    }
-    const auto set = process.environment.find("NCCL_SOCKET_IFNAME");
-    const std::string value = set == process.environment.end() ? std::string{} : set->second;
+void add_interfaces(const NcclCase& c, nlohmann::ordered_json& evidence) {
+    const auto set = c.process.environment.find("NCCL_SOCKET_IFNAME");
+    const std::string value = set == c.process.environment.end() ? std::string{} : set->second;
     const InterfaceChoice choice = interface_choice(value);
     auto present = nlohmann::ordered_json::array();
-    auto would_do = nlohmann::ordered_json::array();
-    bool any_chosen = false;
-    for (const Interface& interface : machine.interfaces) {
-        const bool fits = chosen(choice, interface.name);
-        any_chosen = any_chosen || (fits && interface.up && !interface.addresses.empty());
+    for (const Interface& interface : c.machine.interfaces) {
         present.push_back({{"name", interface.name},
                            {"addresses", interface.addresses},
                            {"up", interface.up},
                            {"loopback", interface.loopback},
-                           {"chosen", fits}});
+                           {"chosen", chosen(choice, interface.name)}});
+    }
+    evidence["nccl_socket_ifname"] =
+        set == c.process.environment.end() ? "not set" : "\"" + value + "\"";
+    evidence["interfaces"] = std::move(present);
+}
+
+std::optional<Finding> nccl_no_interface(const NcclCase& c) {
+    if (c.cause->slug != "nccl-no-interface") {
+        return std::nullopt;
+    }
+    const std::string value = c.variable("NCCL_SOCKET_IFNAME");
+    const InterfaceChoice choice = interface_choice(value);
+    auto would_do = nlohmann::ordered_json::array();
+    bool any_chosen = false;
+    for (const Interface& interface : c.machine.interfaces) {
+        any_chosen = any_chosen || (chosen(choice, interface.name) && interface.up &&
+                                    !interface.addresses.empty());
         if (leads_out(interface)) {
             would_do.push_back(interface.name);
         }
     }
-    Finding finding;
-    finding.slug = "nccl-no-interface";
-    finding.pid = process.pid;
-    finding.argv = process.argv;
-    finding.time_ns = exception->time_ns;
-    finding.python = exception->python;
+    Finding finding = begin_finding(c);
+    finding.limits = c.inferred.empty() ? "" : "that the process ended of this is inferred; ";
     const bool by_variable = !value.empty() && !any_chosen;
-    finding.title =
-        by_variable
-            ? fmt::format("NCCL_SOCKET_IFNAME=\"{}\" fits no network interface of this machine",
-                          value)
-            : std::string{"NCCL found no network interface that it could use"};
-    finding.evidence["error"] = exception->type + ": " + line;
-    finding.evidence["nccl_socket_ifname"] =
-        set == process.environment.end() ? "not set" : "\"" + value + "\"";
-    finding.evidence["read_as"] =
-        value.empty()
-            ? "any interface"
-            : fmt::format("{} interfaces whose name {} {}", choice.excludes ? "no" : "only",
-                          choice.exact ? "is" : "begins with", fmt::join(choice.names, " or "));
-    finding.evidence["interfaces"] = std::move(present);
     if (by_variable) {
+        finding.title = fmt::format(
+            "NCCL_SOCKET_IFNAME=\"{}\" fits no network interface of this machine", value);
         finding.fixes.push_back({"let NCCL choose by itself", "unset NCCL_SOCKET_IFNAME", false});
         if (!would_do.empty()) {
             finding.fixes.push_back(
@@ -119,8 +97,14 @@ std::optional<Finding> nccl_no_interface(const Process& process, const Machine& 
         }
     } else {
         finding.confidence = Confidence::likely;
-        finding.limits = "why none of the interfaces did is not known; ";
+        finding.limits += "why none of the interfaces did is not known; ";
     }
+    add_interfaces(c, finding.evidence);
+    finding.evidence["read_as"] =
+        value.empty()
+            ? "any interface"
+            : fmt::format("{} interfaces whose name {} {}", choice.excludes ? "no" : "only",
+                          choice.exact ? "is" : "begins with", fmt::join(choice.names, " or "));
     finding.evidence["would_do"] = std::move(would_do);
     finding.limits +=
         "the variable is as it was when the process started, the interfaces as they are now; by "

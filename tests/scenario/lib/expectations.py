@@ -33,6 +33,9 @@ def same(text):
     return re.sub(r"(?<=\bpid[ =])\d+|(?<=/proc/)\d+", "PID", text)
 
 
+# What every failure of NCCL has.
+NCCL = ["result", "last_error", "meaning", "nccl", "nccl_version", "rank"]
+
 # docs/findings.md, "evidence must name".
 REQUIRED = {
     "loader-missing-library": ["library", "needed_by", "chain", "searched", "near_misses"],
@@ -71,7 +74,14 @@ REQUIRED = {
     "cuda-device-unavailable": ["code", "call", "cuda_visible_devices", "device_nodes", "fabric_manager", "mig_instances",
                                 "container", "driver", "driver_release", "kernel_module", "runtime"],
     "container-device-revoked": ["node", "errno", "refused", "uid", "cgroup"],
-    "nccl-no-interface": ["nccl_socket_ifname", "read_as", "interfaces", "would_do"],
+    "nccl-no-interface": ["nccl_socket_ifname", "read_as", "interfaces", "would_do"] + NCCL,
+    "nccl-duplicate-gpu": ["ranks", "bus_id", "pci", "gpus", "processes", "processes_here"] + NCCL,
+    "nccl-shm-too-small": ["segment", "need_bytes", "size_bytes", "used_bytes", "free_bytes", "segments", "container"] + NCCL,
+    "nccl-version-mix": ["nccl", "nccl_version"],
+    "nccl-system-error": ["nccl_socket_ifname", "interfaces", "locked_memory_limit", "open_files_limit", "processes_here"] + NCCL,
+    "nccl-cuda-error": NCCL,
+    "nccl-remote-error": ["processes_here", "interfaces"] + NCCL,
+    "nccl-hang": ["collective", "sequence", "numel_in", "numel_out", "waited", "first_difference"] + NCCL,
     "build-wrong-accelerator": ["accelerator", "why", "sources"],
 }
 
