@@ -7,15 +7,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 
 #include "cli/commands.h"
-#include "diagnose/elf/elf_file.h"
-#include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/case.h"
-#include "diagnose/loader/file_version.h"
+#include "diagnose/loader/mapped.h"
 #include "present/finding_json.h"
 #include "present/libraries.h"
 
@@ -84,39 +81,16 @@ std::optional<std::vector<std::string>> mapped_files(const std::string& pid) {
     return files;
 }
 
-std::vector<MappedLibrary> cuda_libraries(const std::vector<std::string>& files) {
-    std::map<std::string, std::vector<std::string>> users;  // by SONAME
+// A file that was replaced has "(deleted)" after its path there: no inode is needed to tell.
+std::vector<Module> modules_of(const std::vector<std::string>& files) {
+    std::vector<Module> modules;
+    modules.reserve(files.size());
     for (const std::string& file : files) {
-        const ElfRead read = read_elf(file);
-        for (const std::string& needed :
-             read.file ? read.file->needed : std::vector<std::string>{}) {
-            users[needed].push_back(file);
-        }
+        Module module;
+        module.path = file;
+        modules.push_back(std::move(module));
     }
-    std::map<std::string, int> copies;
-    std::vector<MappedLibrary> libraries;
-    for (const std::string& file : files) {
-        const std::string family = library_family(file_name(file));
-        if (family.empty()) {
-            continue;
-        }
-        ++copies[family];
-        MappedLibrary library;
-        library.path = file;
-        const ElfRead read = read_elf(file);
-        library.soname = read.file ? read.file->soname : "";
-        library.version = file_version(file);
-        if (const auto owner = owner_of(file)) {
-            library.package =
-                fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
-        }
-        library.needed_by = users[library.soname];
-        libraries.push_back(std::move(library));
-    }
-    for (MappedLibrary& library : libraries) {
-        library.twice = copies[library_family(file_name(library.path))] > 1;
-    }
-    return libraries;
+    return modules;
 }
 
 int libs_of_process(const std::string& pid, bool json) {
@@ -127,7 +101,7 @@ int libs_of_process(const std::string& pid, bool json) {
                         files ? "it has none, or they are another user's" : std::strerror(errno)));
         return kCouldNotRun;
     }
-    const std::vector<MappedLibrary> libraries = cuda_libraries(*files);
+    const std::vector<MappedLibrary> libraries = mapped_libraries(modules_of(*files));
     if (json) {
         fmt::print("{}", json_line(mapped_json(libraries)));
     } else if (libraries.empty()) {

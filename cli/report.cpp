@@ -5,8 +5,10 @@
 
 #include "cli/commands.h"
 #include "cli/runs.h"
+#include "diagnose/loader/mapped.h"
 #include "present/build_tree.h"
 #include "present/finding_json.h"
+#include "present/libraries.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -75,8 +77,9 @@ int report_command(const ReportOptions& options) {
         }
         return kCouldNotRun;
     }
+    const std::vector<ProcessLibraries> libraries = libraries_of(facts);
     if (options.json) {
-        fmt::print("{}", json_line(report_json(facts, findings)));
+        fmt::print("{}", json_line(report_json(facts, findings, libraries)));
     } else {
         const Style style = style_for(1);
         fmt::print("{}{}", render_run(facts, style), render_build(facts.build, style));
@@ -85,6 +88,9 @@ int report_command(const ReportOptions& options) {
             findings.empty()
                 ? "  nothing found: what was recorded were probes, or no cause is established\n"
                 : "\n" + render_findings(findings, style, ""));
+        if (!libraries.empty()) {
+            fmt::print("\n{}", render_libraries(libraries, style));
+        }
     }
     const bool errors = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
         return finding.severity == Severity::error;

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "present/libraries.h"
+
 namespace cudiag {
 namespace {
 
@@ -190,7 +192,8 @@ Finding finding_from_json(const Json& json) {
     return finding;
 }
 
-Json report_json(const Facts& facts, const std::vector<Finding>& findings) {
+Json report_json(const Facts& facts, const std::vector<Finding>& findings,
+                 const std::vector<ProcessLibraries>& libraries) {
     auto processes = Json::array();
     for (const Process& process : facts.processes) {
         processes.push_back(process_json(process));
@@ -209,6 +212,7 @@ Json report_json(const Facts& facts, const std::vector<Finding>& findings) {
               {"unreadable", facts.unreadable},
               {"processes", std::move(processes)},
               {"build", std::move(steps)}}},
+            {"libraries", libraries_json(libraries)},
             {"findings", std::move(list)}};
 }
 

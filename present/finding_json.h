@@ -5,6 +5,7 @@
 
 #include "diagnose/facts.h"
 #include "diagnose/finding.h"
+#include "diagnose/loader/mapped.h"
 
 namespace cudiag {
 
@@ -16,8 +17,9 @@ nlohmann::ordered_json to_json(const Finding& finding);
 // of another version.
 Finding finding_from_json(const nlohmann::ordered_json& json);
 
-// {"schema", "run": {…, "processes": […]}, "findings": […]}
-nlohmann::ordered_json report_json(const Facts& facts, const std::vector<Finding>& findings);
+// {"schema", "run": {…, "processes": […]}, "libraries": […], "findings": […]}
+nlohmann::ordered_json report_json(const Facts& facts, const std::vector<Finding>& findings,
+                                   const std::vector<ProcessLibraries>& libraries = {});
 
 // One line of JSON, ended by a newline. Bytes that are no UTF-8 (paths may hold any) are replaced,
 // never fatal.

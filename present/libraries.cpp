@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cudiag {
 namespace {
 
@@ -130,9 +132,105 @@ Json mapped_json(const std::vector<MappedLibrary>& libraries) {
         list.push_back({{"path", library.path},
                         {"soname", library.soname},
                         {"version", library.version},
+                        {"cuda", library.cuda},
                         {"package", library.package},
                         {"needed_by", library.needed_by},
-                        {"twice", library.twice}});
+                        {"twice", library.twice},
+                        {"library", library.family},
+                        {"since", library.since}});
+    }
+    return list;
+}
+
+std::string shortened(const std::string& path, std::size_t room) {
+    if (path.size() <= room || room < 8) {
+        return path;
+    }
+    // The end tells more: the package's directory and the file.
+    const std::size_t head = (room - 1) / 4;
+    return path.substr(0, head) + "…" + path.substr(path.size() - (room - 1 - head));
+}
+
+namespace {
+
+std::string base_name(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string users_text(const std::vector<std::string>& users) {
+    constexpr std::size_t kShown = 3;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kShown, users.size()); ++i) {
+        text += (i == 0 ? "" : ", ") + base_name(users[i]);
+    }
+    if (users.size() > kShown) {
+        text += fmt::format(" and {} more", users.size() - kShown);
+    }
+    return users.empty() ? "by dlopen" : "needed by " + text;
+}
+
+std::string version_text(const MappedLibrary& library) {
+    return !library.since.empty()     ? "file " + library.since
+           : !library.version.empty() ? library.version
+           : !library.cuda.empty()    ? "CUDA " + library.cuda
+                                      : "unknown";
+}
+
+std::string driver_text(const MappedDriver& driver) {
+    if (driver.path.empty()) {
+        return "none mapped";
+    }
+    return fmt::format("{}{}", driver.release.empty() ? "release not known" : driver.release,
+                       driver.cuda.empty() ? "" : ", CUDA " + driver.cuda);
+}
+
+}  // namespace
+
+std::string render_libraries(const std::vector<ProcessLibraries>& processes, const Style& style) {
+    const auto paint = [&](const char* code, const std::string& text) {
+        return style.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
+    };
+    std::string out;
+    for (const ProcessLibraries& process : processes) {
+        out +=
+            fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", "libraries"), process.pid);
+        std::size_t names = std::string_view{"driver"}.size();
+        std::size_t versions = 0;
+        for (const MappedLibrary& library : process.libraries) {
+            names = std::max(names, base_name(library.path).size());
+            versions = std::max(versions, version_text(library).size());
+        }
+        const std::size_t room = style.width > 24 ? style.width - 4 : 20;
+        const auto path_line = [&](const std::string& path) {
+            out += fmt::format("    {}\n", paint("2", shortened(printable(path), room)));
+        };
+        out +=
+            fmt::format("  {:<{}}  {}\n", "driver", names, printable(driver_text(process.driver)));
+        if (!process.driver.path.empty()) {
+            path_line(process.driver.path);
+        }
+        for (const MappedLibrary& library : process.libraries) {
+            const std::string mark = library.twice ? paint("1;33", "twice  ") : "";
+            out += fmt::format("  {:<{}}  {:<{}}  {}{}\n", printable(base_name(library.path)),
+                               names, printable(version_text(library)), versions, mark,
+                               wrapped(printable(users_text(library.needed_by)), style.width,
+                                       names + versions + 6 + (library.twice ? 7 : 0)));
+            path_line(library.path);
+        }
+    }
+    return out;
+}
+
+Json libraries_json(const std::vector<ProcessLibraries>& processes) {
+    auto list = Json::array();
+    for (const ProcessLibraries& process : processes) {
+        list.push_back({{"pid", process.pid},
+                        {"driver",
+                         {{"path", process.driver.path},
+                          {"release", process.driver.release},
+                          {"cuda", process.driver.cuda}}},
+                        {"libraries", mapped_json(process.libraries)}});
     }
     return list;
 }

@@ -5,20 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/loader/mapped.h"
 #include "diagnose/loader/tree.h"
 #include "present/terminal.h"
 
 namespace cudiag {
-
-// A library of CUDA (or one that two copies are mapped of) in a running process.
-struct MappedLibrary {
-    std::string path;
-    std::string soname;
-    std::string version;
-    std::string package;                 // "nvidia-nccl-cu13 2.29.7 (pip)", "" if none owns it
-    std::vector<std::string> needed_by;  // mapped files that have its SONAME in DT_NEEDED
-    bool twice = false;                  // another file of the same library is mapped too
-};
 
 // The tree as lines: name, where it was found and by which rule, its version; what is missing with
 // every place searched; other copies that the search passed by; symbol versions that clash.
@@ -27,5 +18,13 @@ nlohmann::ordered_json tree_json(const TreeNode& node);
 
 std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Style& style);
 nlohmann::ordered_json mapped_json(const std::vector<MappedLibrary>& libraries);
+
+// Versions at a glance: for each process its driver and its CUDA libraries, with who needs them.
+std::string render_libraries(const std::vector<ProcessLibraries>& processes, const Style& style);
+nlohmann::ordered_json libraries_json(const std::vector<ProcessLibraries>& processes);
+
+// A path of at most `room` columns: its beginning and its end, with an ellipsis for what lies
+// between.
+std::string shortened(const std::string& path, std::size_t room);
 
 }  // namespace cudiag

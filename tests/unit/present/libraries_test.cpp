@@ -1,0 +1,81 @@
+#include "present/libraries.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace cudiag {
+namespace {
+
+// Columns, not bytes: a continuation byte of UTF-8 takes none.
+std::size_t columns(const std::string& line) {
+    return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U;
+    }));
+}
+
+TEST(Shortened, KeepsBothEndsWithinTheRoom) {
+    EXPECT_EQ(shortened("/opt/lib/libcudart.so.12", 40), "/opt/lib/libcudart.so.12");
+    const std::string path =
+        "/home/somebody/projects/training/.venv/lib/python3.11/site-packages/nvidia/nccl/lib/"
+        "libnccl.so.2";
+    const std::string text = shortened(path, 60);
+    EXPECT_EQ(columns(text), 60U);
+    EXPECT_EQ(text.rfind("/home/", 0), 0U);
+    EXPECT_NE(text.find("…"), std::string::npos);
+    EXPECT_TRUE(text.ends_with("/nccl/lib/libnccl.so.2")) << text;
+}
+
+ProcessLibraries two_runtimes() {
+    const std::string site =
+        "/home/somebody/projects/a-long-name/.venv/lib/python3.11/site-packages";
+    ProcessLibraries process;
+    process.pid = 77;
+    process.driver = {.path = "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14",
+                      .release = "550.54.14",
+                      .cuda = "12.4"};
+    MappedLibrary older;
+    older.path = site + "/nvidia/cuda_runtime/lib/libcudart.so.12";
+    older.family = "cudart";
+    older.version = "12.4.127";
+    older.twice = true;
+    MappedLibrary newer = older;
+    newer.path = site + "/nvidia/cu13/lib/libcudart.so.13";
+    newer.version = "13.0.96";
+    newer.needed_by = {"/a/one.so", "/b/two.so", "/c/three.so", "/d/four.so", "/e/five.so"};
+    MappedLibrary gone;
+    gone.path = "/tmp/libnccl.so.2";
+    gone.since = "gone";
+    process.libraries = {older, newer, gone};
+    return process;
+}
+
+TEST(RenderLibraries, ShowsVersionsAndUsersWithinTheWidth) {
+    const std::string text = render_libraries({two_runtimes()}, {.colour = false, .width = 80});
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(columns(line), 80U) << line;
+    }
+    EXPECT_NE(text.find("libraries 77\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("driver           550.54.14, CUDA 12.4\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("libcudart.so.12  12.4.127   twice  by dlopen\n"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("needed by one.so, two.so, three.so"), std::string::npos) << text;
+    EXPECT_NE(text.find("and 2"), std::string::npos) << text;
+    EXPECT_EQ(text.find("four.so"), std::string::npos) << text;
+    EXPECT_NE(text.find("file gone"), std::string::npos) << text;
+    EXPECT_EQ(render_libraries({}, {}), "");
+}
+
+TEST(LibrariesJson, HasWhatTheCatalogueTells) {
+    const auto json = libraries_json({two_runtimes()});
+    ASSERT_EQ(json.size(), 1U);
+    EXPECT_EQ(json[0]["driver"]["cuda"], "12.4");
+    EXPECT_EQ(json[0]["libraries"][1]["needed_by"].size(), 5U);
+    EXPECT_EQ(json[0]["libraries"][0]["library"], "cudart");
+    EXPECT_EQ(json[0]["libraries"][2]["since"], "gone");
+}
+
+}  // namespace
+}  // namespace cudiag
