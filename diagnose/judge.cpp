@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string_view>
 
@@ -211,6 +212,31 @@ void note_ranks(const Facts& facts, std::vector<Finding>& findings) {
     }
 }
 
+// Do two ranks tell of one and the same failure?
+bool same_of_two_ranks(const Finding& a, const Finding& b) {
+    const bool by_words = a.slug == "nccl-system-error" || a.slug == "nccl-cuda-error";
+    return a.pid != b.pid && a.slug == b.slug && a.slug.rfind("nccl-", 0) == 0 &&
+           a.slug != "nccl-remote-error" && a.severity == Severity::error &&
+           (!by_words || a.title == b.title);
+}
+
+// What every rank says is told once, by the first of them.
+void link_same_failures(std::vector<Finding>& findings) {
+    std::vector<std::size_t> order(findings.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return findings[a].time_ns < findings[b].time_ns;
+    });
+    for (auto later = order.begin(); later != order.end(); ++later) {
+        const auto first = std::find_if(order.begin(), later, [&](std::size_t earlier) {
+            return same_of_two_ranks(findings[earlier], findings[*later]);
+        });
+        if (first != later) {
+            findings[*first].cause_of.push_back(findings[*later].id);
+        }
+    }
+}
+
 // A rank that lost another one is explained by what that one failed of.
 void link_ranks(std::vector<Finding>& findings) {
     for (const Finding& lost : findings) {
@@ -275,6 +301,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
     }
     std::vector<Finding> findings = out.take();
     note_ranks(facts, findings);
+    link_same_failures(findings);
     link_ranks(findings);
     std::set<std::string> explained;
     for (const Finding& finding : findings) {

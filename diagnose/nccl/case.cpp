@@ -228,8 +228,7 @@ nlohmann::ordered_json ranks_json(const NcclCase& c) {
                          {"local_rank", known("LOCAL_RANK")},
                          {"world_size", known("WORLD_SIZE")},
                          {"cuda_visible_devices", known("CUDA_VISIBLE_DEVICES")},
-                         {"ended", ending_of(process)},
-                         {"ended_ns", process.end_time_ns}});
+                         {"ended", ending_of(process)}});
     }
     return ranks;
 }

@@ -45,7 +45,7 @@ bool tells_of_nccl(const std::string& message);
 std::optional<std::int64_t> rank_of(const Process& process);
 
 // The processes of the run that are ranks of a job, or have NCCL mapped: pid, rank, local_rank,
-// world_size, cuda_visible_devices, ended ("" while it runs), ended_ns.
+// world_size, cuda_visible_devices, ended ("" while it runs).
 nlohmann::ordered_json ranks_json(const NcclCase& c);
 
 // Names of states for remedies, and of words to fill in; of knowledge/nccl_texts.json.

@@ -10,7 +10,11 @@ std::optional<Finding> nccl_duplicate_gpu(const NcclCase& c) {
     finding.evidence["ranks"] = {c.value("a"), c.value("b")};
     finding.evidence["bus_id"] = c.value("device");
     finding.evidence["pci"] = words_of(c).at("pci");
-    finding.evidence["gpus"] = visible_gpus(c);
+    if (const std::size_t gpus = visible_gpus(c); gpus > 0) {
+        finding.evidence["gpus"] = gpus;
+    } else {
+        finding.evidence["gpus"] = "not known";
+    }
     const std::string processes = c.variable("LOCAL_WORLD_SIZE");
     finding.evidence["processes"] = processes.empty() ? "not known" : processes;
     finding.evidence["processes_here"] = ranks_json(c);

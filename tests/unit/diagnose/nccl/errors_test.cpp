@@ -185,5 +185,28 @@ TEST(NcclJudge, LinksALostRankToWhatTheOtherOneFailedOf) {
     EXPECT_EQ(findings[1].rank, 1);
 }
 
+TEST(NcclJudge, TellsWhatEveryRankSaysOnce) {
+    const auto of_ranks = [](const std::string& zero, const std::string& one) {
+        Facts facts;
+        facts.processes = {rank_failed_of(zero, 0, 2), rank_failed_of(one, 1, 2)};
+        facts.processes[0].exceptions[0].time_ns += 500;
+        return judge(facts, Machine{});
+    };
+    const auto same =
+        of_ranks(testing::invalid_usage(
+                     "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 7000"),
+                 testing::invalid_usage(
+                     "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000"));
+    ASSERT_EQ(same.size(), 2U);
+    EXPECT_EQ(same[0].rank, 1) << "it was the first";
+    EXPECT_EQ(same[0].cause_of, std::vector<std::string>{same[1].id});
+    EXPECT_TRUE(same[1].cause_of.empty());
+    const auto different = of_ranks(system_error("Call to bind failed: Address already in use"),
+                                    system_error("Call to bind failed: Permission denied"));
+    ASSERT_EQ(different.size(), 2U);
+    EXPECT_TRUE(different[0].cause_of.empty());
+    EXPECT_TRUE(different[1].cause_of.empty());
+}
+
 }  // namespace
 }  // namespace cudiag

@@ -41,7 +41,7 @@ TEST(NcclShmTooSmall, NamesSizeUseAndNeed) {
     EXPECT_EQ(finding->evidence["used_bytes"], 59 * kMega);
     EXPECT_EQ(finding->evidence["segments"].size(), 2U);
     EXPECT_TRUE(advises(*finding, "1 of NCCL's segments"));
-    EXPECT_TRUE(advises(*finding, "docker run --shm-size=8g"));
+    EXPECT_TRUE(advises(*finding, "docker run --shm-size=8G"));
     EXPECT_EQ(finding->fixes.back().command, "export NCCL_SHM_DISABLE=1") << "the last resort";
 }
 
