@@ -41,6 +41,7 @@ from drivers import fake_driver, no_real_driver  # noqa: F401
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
 from machine import CannotRun, control_group, hide_toolkit, in_mount_namespace, joins, mount_point  # noqa: F401
 from machine import hide_toolkit_programs_and_headers, need_program, without_root_privileges  # noqa: F401
+from nccl import nccl_calls  # noqa: F401
 from worlds import DEEPSPEED, TORCH, TORCH_TOOLKIT, Environment, link_tree, torch_cu12_wheels, torch_wheels  # noqa: F401
 from worlds import wheel  # noqa: F401
 

@@ -131,6 +131,28 @@ TEST(NcclRemoteError, PointsAtTheRankThatFailedBefore) {
     EXPECT_FALSE(alone->evidence.contains("failed_before"));
 }
 
+// Run here: nvidia-nccl-cu13 2.29.7; and the older words, pytorch/pytorch#38702.
+TEST(NcclRemoteError, IsAConnectionThatWasRefused) {
+    for (const std::string& words :
+         {remote_error("ncclOsSocketStartConnect: connect to 10.38.10.112<21724> returned "
+                       "Connection refused, exceeded error retry count after 2 attempts"),
+          system_error("Connect to 10.38.10.112<21724> failed : Connection refused", "2.4.8")}) {
+        const auto finding = said_of(words);
+        ASSERT_TRUE(finding);
+        EXPECT_EQ(finding->slug, "nccl-remote-error");
+        EXPECT_TRUE(holds(finding->title, "10.38.10.112<21724> refused the connection"));
+        EXPECT_TRUE(finding->fixes.empty());
+    }
+}
+
+// Run here: nvidia-nccl-cu12 2.21.5, which names no address.
+TEST(NcclRemoteError, IsAConnectionThatWasTriedInVain) {
+    const auto finding = said_of(remote_error("socketStartConnect: exceeded retries (20000)"));
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->slug, "nccl-remote-error");
+    EXPECT_EQ(finding->title, "NCCL gave up to connect to another rank (retries exceeded)");
+}
+
 // NVIDIA/nccl#795: the lost rank comes out as an internal error.
 TEST(NcclRemoteError, IsKnownByNcclsWordsWhateverItsResult) {
     const auto finding = said_of(testing::torch_words(
