@@ -43,6 +43,25 @@ TEST(Machine, OfCgroupVersion2HasTheOnlyHierarchy) {
     EXPECT_TRUE(machine.mig_instances.empty());
 }
 
+TEST(Machine, KnowsWhichOfNcclsSegmentsAProcessHasMapped) {
+    const ElfWorld world;
+    world.text("dev/shm/nccl-lives1", "12345");
+    world.text("dev/shm/nccl-killed", "1234567");
+    world.text("dev/shm/other", "1");
+    world.text("proc/17/maps",
+               "7f00-7f01 rw-s 00000000 00:1b 5     /dev/shm/nccl-lives1 (deleted)\n"
+               "7f02-7f03 r-xp 00000000 00:1b 6     /usr/lib/libc.so.6\n");
+    const SharedMemory memory = observe_machine(world.path()).shared_memory;
+    EXPECT_TRUE(memory.known);
+    EXPECT_GE(memory.size, memory.free);
+    ASSERT_EQ(memory.nccl.size(), 2U);
+    EXPECT_EQ(memory.nccl[0].name, "nccl-killed");
+    EXPECT_EQ(memory.nccl[0].bytes, 7U);
+    EXPECT_FALSE(memory.nccl[0].mapped);
+    EXPECT_TRUE(memory.nccl[1].mapped);
+    EXPECT_FALSE(observe_machine(world.path("nowhere")).shared_memory.known);
+}
+
 TEST(Machine, HasALoopbackInterface) {
     const Machine machine = observe_machine();
     EXPECT_TRUE(machine.interfaces.empty() ||

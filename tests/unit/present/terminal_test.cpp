@@ -137,5 +137,14 @@ TEST(FindingJson, ReplacesBytesThatAreNoUtf8) {
     EXPECT_NO_THROW((void)json_line(to_json(finding)));
 }
 
+TEST(FindingJson, KeepsTheRank) {
+    Finding finding = missing_library();
+    EXPECT_TRUE(to_json(finding)["rank"].is_null());
+    EXPECT_FALSE(finding_from_json(to_json(finding)).rank);
+    finding.rank = 0;
+    EXPECT_EQ(to_json(finding)["rank"], 0);
+    EXPECT_EQ(finding_from_json(to_json(finding)).rank, 0);
+}
+
 }  // namespace
 }  // namespace cudiag
