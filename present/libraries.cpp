@@ -185,6 +185,31 @@ std::string driver_text(const MappedDriver& driver) {
                        driver.cuda.empty() ? "" : ", CUDA " + driver.cuda);
 }
 
+// Ranks of a job have the same libraries: what is the same is shown once, for all of them.
+struct Group {
+    std::string pids;
+    const ProcessLibraries* process = nullptr;
+};
+
+std::vector<Group> groups_of(const std::vector<ProcessLibraries>& processes) {
+    std::vector<Group> groups;
+    const auto contents = [](const ProcessLibraries& process) {
+        return mapped_json(process.libraries).dump(-1, ' ', false, Json::error_handler_t::replace) +
+               process.driver.path + process.driver.release + process.driver.cuda;
+    };
+    for (const ProcessLibraries& process : processes) {
+        const auto same = std::find_if(groups.begin(), groups.end(), [&](const Group& group) {
+            return contents(*group.process) == contents(process);
+        });
+        if (same == groups.end()) {
+            groups.push_back({std::to_string(process.pid), &process});
+        } else {
+            same->pids += ", " + std::to_string(process.pid);
+        }
+    }
+    return groups;
+}
+
 }  // namespace
 
 std::string render_libraries(const std::vector<ProcessLibraries>& processes, const Style& style) {
@@ -192,9 +217,10 @@ std::string render_libraries(const std::vector<ProcessLibraries>& processes, con
         return style.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
     };
     std::string out;
-    for (const ProcessLibraries& process : processes) {
-        out +=
-            fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", "libraries"), process.pid);
+    for (const Group& group : groups_of(processes)) {
+        const ProcessLibraries& process = *group.process;
+        out += fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", "libraries"),
+                           wrapped(group.pids, style.width, std::string_view{"libraries "}.size()));
         std::size_t names = std::string_view{"driver"}.size();
         std::size_t versions = 0;
         for (const MappedLibrary& library : process.libraries) {

@@ -68,6 +68,19 @@ TEST(RenderLibraries, ShowsVersionsAndUsersWithinTheWidth) {
     EXPECT_EQ(render_libraries({}, {}), "");
 }
 
+TEST(RenderLibraries, ShowsWhatTheRanksOfAJobShareOnce) {
+    ProcessLibraries one = two_runtimes();
+    ProcessLibraries other = two_runtimes();
+    other.pid = 78;
+    ProcessLibraries different = two_runtimes();
+    different.pid = 79;
+    different.libraries.pop_back();
+    const std::string text = render_libraries({one, different, other}, {});
+    EXPECT_NE(text.find("libraries 77, 78\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("libraries 79\n"), std::string::npos) << text;
+    EXPECT_EQ(text.find("libraries 78"), std::string::npos) << text;
+}
+
 TEST(LibrariesJson, HasWhatTheCatalogueTells) {
     const auto json = libraries_json({two_runtimes()});
     ASSERT_EQ(json.size(), 1U);

@@ -15,6 +15,7 @@ finding = run.said("loader-symbol-version", symbol="ncclCommResume", file=ends("
 finding.says("2.28.9", "LD_LIBRARY_PATH")
 finding.proposes(r"pip install .*nvidia-nccl-cu13")
 finding.does_not_propose(r"pip install .*\btorch[=\s]")
+run.did_not_say("nccl-version-mix")                       # the loader's own finding tells it
 
 finding.apply("nvidia-nccl-cu13")
 world.set.pop("LD_LIBRARY_PATH")

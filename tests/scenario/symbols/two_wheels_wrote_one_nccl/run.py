@@ -10,6 +10,7 @@ finding = run.said("package-broken", path=ends("/nvidia/nccl/lib/libnccl.so.2"),
 finding.says("nvidia-nccl-cu12 2.18.3", "nvidia-nccl-cu13 2.29.7")
 finding.proposes(r"pip uninstall -y .*nvidia-nccl-cu1[23].* && .*pip install --no-deps nvidia-nccl-cu13==2.29.7")
 finding.does_not_propose(r"pip install .*\btorch[=\s]")
+run.did_not_say("nccl-version-mix")                       # the loader's own finding tells it
 
 finding.apply("uninstall")
 world.under_shim(world.python, "-c", "import torch; print(torch.__version__)").is_silent()
