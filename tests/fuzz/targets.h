@@ -14,6 +14,7 @@
 
 #include "diagnose/build/steps.h"
 #include "diagnose/elf/elf_file.h"
+#include "diagnose/elf/fatbin.h"
 #include "record/reader.h"
 
 namespace cudiag::fuzz {
@@ -92,6 +93,36 @@ inline void elf(std::span<const std::byte> bytes) {
     (void)exports(path, "memcpy", "GLIBC_2.14");
     const std::string found = find_string(path, "GCC: ", 80);
     promise(found.size() <= 80, "find_string keeps its limit");
+    (void)close(file);
+}
+
+inline void fatbin(std::span<const std::byte> bytes) {
+    const int file = memfd_create("fatbin", MFD_CLOEXEC);
+    promise(
+        file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "memfd_create works here");
+    const std::string path = "/proc/self/fd/" + std::to_string(file);
+    const auto look = [&bytes](const std::vector<DeviceCode>& code) {
+        promise(code.size() * 16 <= bytes.size(), "more images than the file has room for");
+        for (std::size_t i = 0; i < code.size(); ++i) {
+            promise(code[i].sm > 0 && code[i].sm < 10000, "an architecture that has a number");
+            promise(code[i].variant.size() <= 1 && code[i].ptx_version.size() <= 11,
+                    "short names of architecture and version");
+            promise(i == 0 || code[i - 1] < code[i], "each once, in order");
+            (void)runs_on(code[i], 90);
+        }
+        (void)device_code_words(code);
+    };
+    look(device_code_in(path));
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{8}, bytes.size() / 2}) {
+        look(device_code_at(path, offset));
+    }
+    // A wrapper, wherever it lies: its pointer goes through the relocations.
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const std::size_t wrapper = text.find(std::string_view{"\xb1\x43\x62\x46", 4});
+    if (wrapper != std::string_view::npos) {
+        look(device_code_at(path, wrapper));
+    }
     (void)close(file);
 }
 

@@ -48,5 +48,10 @@ TEST(FuzzReplay, ElfSurvivesSeedsAndOldCrashes) {
     replay("crashes", "elf", fuzz::elf);
 }
 
+TEST(FuzzReplay, FatbinSurvivesSeedsAndOldCrashes) {
+    EXPECT_GE(replay("corpus", "fatbin", fuzz::fatbin), 3U) << "where are the seeds?";
+    replay("crashes", "fatbin", fuzz::fatbin);
+}
+
 }  // namespace
 }  // namespace cudiag
