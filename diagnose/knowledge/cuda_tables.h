@@ -1,5 +1,5 @@
-// knowledge/{cuda_errors,drivers,cuda_texts,cuda_unavailable}.json turned into tables. Apart from
-// cuda.h so that tests can feed in malformed data.
+// knowledge/{cuda_errors,drivers,cuda_texts,cuda_unavailable,ptx_versions}.json turned into tables.
+// Apart from cuda.h and ptx_versions.h so that tests can feed in malformed data.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/ptx_versions.h"
 #include "diagnose/knowledge/tables.h"
 
 namespace cudiag {
@@ -27,10 +28,15 @@ struct UnavailableTable {
     std::map<int, UnavailableCode> by_code;
 };
 
+struct PtxTable {
+    std::vector<PtxVersion> versions;  // the oldest first
+};
+
 // Each throws KnowledgeError as those of tables.h do.
 CudaErrorTable parse_cuda_errors(std::string_view json);
 DriverTable parse_drivers(std::string_view json);
 PatternTable parse_cuda_texts(std::string_view json);
 UnavailableTable parse_unavailable(std::string_view json);
+PtxTable parse_ptx_versions(std::string_view json);
 
 }  // namespace cudiag

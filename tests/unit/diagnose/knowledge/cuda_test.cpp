@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "diagnose/knowledge/cuda_tables.h"
+#include "diagnose/knowledge/ptx_versions.h"
 
 namespace cudiag {
 namespace {
@@ -169,6 +170,48 @@ TEST(CudaTables, RefuseWhatIsMalformed) {
             R"({"codes": [{"code": "3", "title": "t", "limits": "l", "source": "s", "lkely": true}]})")
             .find("lkely"),
         std::string::npos);
+}
+
+TEST(PtxVersions, TellWhichDriversCompileThem) {
+    ASSERT_NE(ptx_version("8.4"), nullptr);
+    EXPECT_EQ(ptx_version("8.4")->cuda, "12.4");
+    EXPECT_EQ(ptx_version("8.4")->driver, "550");
+    EXPECT_EQ(ptx_version("9.0")->cuda, "13.0");
+    EXPECT_EQ(ptx_version("8.9"), nullptr);
+    EXPECT_EQ(ptx_known_to("12.4", "8.4"), true);
+    EXPECT_EQ(ptx_known_to("12.3", "8.4"), false);
+    EXPECT_EQ(ptx_known_to("12.6", "8.6"), false);
+    EXPECT_EQ(ptx_known_to("13.0", "8.4"), true);
+    EXPECT_EQ(ptx_known_to("9.2", "8.4"), false);
+    EXPECT_EQ(ptx_known_to("", "8.4"), std::nullopt);
+    EXPECT_EQ(ptx_known_to("12.4", "10.7"), std::nullopt);
+    EXPECT_TRUE(ptx_problems().empty());
+}
+
+TEST(PtxVersions, AreOfTheBranchThatDriversJsonHas) {
+    std::size_t compared = 0;
+    for (const PtxVersion* version : all_ptx_versions()) {
+        const std::string cuda = cuda_of_driver(version->driver);
+        compared += cuda.empty() ? 0 : 1;
+        EXPECT_TRUE(cuda.empty() || cuda == version->cuda) << version->ptx;
+    }
+    EXPECT_GT(compared, 15U);
+}
+
+TEST(PtxVersions, RefuseWhatIsMalformed) {
+    const auto refused = [](const std::string& rows) {
+        const std::string json = R"({"source": "s", "versions": [)" + rows + "]}";
+        return refusal([](std::string_view text) { parse_ptx_versions(text); }, json.c_str());
+    };
+    const std::string good = R"({"ptx": "8.4", "cuda": "12.4", "driver": "550", "source": "s"})";
+    EXPECT_EQ(refused(good), "");
+    EXPECT_NE(refused(good + "," + good).find("twice"), std::string::npos);
+    EXPECT_NE(refused(R"({"ptx": "84", "cuda": "12.4", "source": "s"})").find("no release"),
+              std::string::npos);
+    EXPECT_NE(refused(R"({"ptx": "8.4", "cuda": "12.4", "driver": "r550", "source": "s"})")
+                  .find("no release"),
+              std::string::npos);
+    EXPECT_NE(refused(R"({"ptx": "8.4", "cuda": "12.4"})").find("source"), std::string::npos);
 }
 
 }  // namespace
