@@ -11,6 +11,8 @@
 #include <set>
 
 #include "cli/commands.h"
+#include "diagnose/elf/elf_file.h"
+#include "diagnose/elf/fatbin.h"
 #include "diagnose/loader/case.h"
 #include "diagnose/loader/mapped.h"
 #include "present/finding_json.h"
@@ -50,12 +52,23 @@ LoadState state_here(const std::string& file) {
 }
 
 int libs_of_file(const std::string& file, bool json) {
-    const TreeNode root = needed_tree(state_here(file), file);
-    if (root.missing()) {
+    const std::vector<DeviceCode> code = device_code_in(file);
+    TreeNode root = needed_tree(state_here(file), file);
+    if (root.missing() && code.empty()) {
         complain(fmt::format("{}: {}", file, root.error));
         return kCouldNotRun;
     }
-    fmt::print("{}", json ? json_line(tree_json(root)) : render_tree(root, style_for(1)));
+    if (root.missing()) {  // a cubin, a fatbin or PTX: nothing for ld.so, and no failure
+        root = TreeNode{};
+        root.name = root.path = file;
+    }
+    if (json) {
+        auto tree = tree_json(root);
+        tree["device_code"] = device_code_json(code);
+        fmt::print("{}", json_line(tree));
+    } else {
+        fmt::print("{}{}", render_tree(root, style_for(1)), render_device_code(code));
+    }
     return missing_in(root).empty() && fatal_clashes_in(root).empty() ? kNothingFound : kFound;
 }
 

@@ -106,6 +106,25 @@ Json tree_json(const TreeNode& node) {
     return json;
 }
 
+std::string render_device_code(const std::vector<DeviceCode>& code) {
+    return code.empty() ? std::string{} : fmt::format("device code: {}\n", device_code_words(code));
+}
+
+Json device_code_json(const std::vector<DeviceCode>& code) {
+    auto list = Json::array();
+    for (const DeviceCode& one : code) {
+        list.push_back({{"name", one.name()},
+                        {"kind", one.ptx   ? "ptx"
+                                 : one.lto ? "lto"
+                                           : "sass"},
+                        {"sm", one.sm},
+                        {"variant", one.variant},
+                        {"ptx_version", printable(one.ptx_version)},
+                        {"relocatable", one.relocatable}});
+    }
+    return list;
+}
+
 std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Style& style) {
     std::string out;
     for (const MappedLibrary& library : libraries) {

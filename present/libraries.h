@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/elf/fatbin.h"
 #include "diagnose/loader/mapped.h"
 #include "diagnose/loader/tree.h"
 #include "present/terminal.h"
@@ -15,6 +16,11 @@ namespace cudiag {
 // every place searched; other copies that the search passed by; symbol versions that clash.
 std::string render_tree(const TreeNode& root, const Style& style);
 nlohmann::ordered_json tree_json(const TreeNode& node);
+
+// "device code: sm_80 sm_90 (SASS), compute_90 (PTX)" with a line feed; "" for none. As JSON an
+// array, one object an architecture.
+std::string render_device_code(const std::vector<DeviceCode>& code);
+nlohmann::ordered_json device_code_json(const std::vector<DeviceCode>& code);
 
 std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Style& style);
 nlohmann::ordered_json mapped_json(const std::vector<MappedLibrary>& libraries);

@@ -90,5 +90,30 @@ TEST(LibrariesJson, HasWhatTheCatalogueTells) {
     EXPECT_EQ(json[0]["libraries"][2]["since"], "gone");
 }
 
+TEST(RenderDeviceCode, IsOneLineForAFileThatHasSome) {
+    const std::vector<DeviceCode> code = {{false, 80, "", false, "", false},
+                                          {false, 90, "a", false, "", false},
+                                          {true, 90, "", false, "8.3", true},
+                                          {true, 90, "", false, "8.4", false}};
+    EXPECT_EQ(render_device_code(code), "device code: sm_80 sm_90a (SASS), compute_90 (PTX)\n");
+    EXPECT_EQ(render_device_code({}), "");
+}
+
+TEST(DeviceCodeJson, HasOneObjectAnArchitecture) {
+    const std::vector<DeviceCode> code = {{false, 90, "a", false, "", false},
+                                          {true, 90, "", false, "8.4", true},
+                                          {false, 80, "", true, "", false}};
+    const auto json = device_code_json(code);
+    ASSERT_EQ(json.size(), 3U);
+    EXPECT_EQ(
+        json[0].dump(),
+        R"({"name":"sm_90a","kind":"sass","sm":90,"variant":"a","ptx_version":"","relocatable":false})");
+    EXPECT_EQ(json[1]["kind"], "ptx");
+    EXPECT_EQ(json[1]["ptx_version"], "8.4");
+    EXPECT_EQ(json[1]["relocatable"], true);
+    EXPECT_EQ(json[2]["name"], "lto_80");
+    EXPECT_EQ(device_code_json({}).dump(), "[]");
+}
+
 }  // namespace
 }  // namespace cudiag
