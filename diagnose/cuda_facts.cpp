@@ -301,7 +301,7 @@ void add_cuda_facts(const Recording& recording, Process& process) {
                 break;
             case EntryKind::cuda_tracking:
                 process.tracking = entry.text(Field::text);
-                process.tracked = process.tracking.empty();
+                process.tracked = process.tracked || process.tracking.empty();
                 break;
             case EntryKind::cuda_call_failed: {
                 FailedCudaCall call = failed_call_of(entry);

@@ -240,7 +240,8 @@ enum class HotKind : std::uint16_t {
     // The host has waited: what was launched before is done. words: stream or context, WaitedFor,
     // ticks when it began to wait, contexts that the process has made so far
     waited = 3,
-    // A call of the driver failed. words: error, stream (of a launch), function or graph, which call
+    // A call of the driver failed. words: error, stream (of a launch), function or graph, which
+    // call
     // (its row in the shim), 1: it is the launch before it, which the driver refused
     call_failed = 4,
 };

@@ -49,6 +49,8 @@ bool load(std::span<const std::byte> bytes, std::uint64_t offset, T& to) {
     return true;
 }
 
+constexpr const char* kContradiction = "its header contradicts itself";
+
 std::string check_header(const Header& header, std::size_t size) {
     if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) {
         return "not a cudiag recording";
@@ -85,7 +87,7 @@ std::string damage(const Header& header, std::size_t size) {
                          !__builtin_mul_overflow(header.ring_count, ring_bytes(header), &end) &&
                          !__builtin_add_overflow(end, header.rings_offset, &end) &&
                          end == header.file_bytes && header.log_tail <= header.log_bytes;
-    return adds_up ? "" : "its header contradicts itself";
+    return adds_up ? "" : kContradiction;
 }
 
 std::vector<FieldRead> read_fields(std::span<const std::byte> bytes, bool& whole) {
@@ -237,9 +239,10 @@ void read_rings(std::span<const std::byte> bytes, Recording& recording) {
 void read_progress(std::span<const std::byte> bytes, Recording& recording) {
     const std::uint64_t offset = recording.header.progress_offset;
     ProgressSlot slot{};
-    for (std::size_t i = 0; offset >= sizeof(Header) && i < kProgressSlots &&
-                            load(bytes, offset + i * sizeof slot, slot);
-         ++i) {
+    const bool there =
+        offset >= kHeaderBytes && recording.header.log_offset >= offset + kProgressBytes;
+    for (std::size_t i = 0;
+         there && i < kProgressSlots && load(bytes, offset + i * sizeof slot, slot); ++i) {
         if (slot.launched != 0) {
             recording.progress.push_back(slot);
         }
@@ -303,7 +306,10 @@ ReadResult parse_recording(std::span<const std::byte> bytes) {
     const std::uint64_t log_bytes =
         std::min<std::uint64_t>(header.log_bytes, bytes.size() - header.log_offset);
     read_log(bytes.subspan(header.log_offset, log_bytes), recording);
-    read_rings(bytes, recording);
+    // Of rings only the header tells where they are.
+    if (recording.lost.damage != kContradiction) {
+        read_rings(bytes, recording);
+    }
     read_progress(bytes, recording);
     result.recording = std::move(recording);
     return result;

@@ -17,7 +17,7 @@ constexpr std::size_t kMostTold = 16;
 
 std::string name_of(const CudaLaunch& launch) {
     if (!launch.graph) {
-        return kernel_name(launch.kernel);
+        return brief_kernel_name(launch.kernel);
     }
     return launch.kernels == 0 ? "a CUDA graph"
                                : fmt::format("a CUDA graph of {} kernels", launch.kernels);
@@ -33,6 +33,7 @@ nlohmann::ordered_json as_json(const CudaLaunch& launch, const RunningCase& c) {
     nlohmann::ordered_json told;
     told["kernel"] = name_of(launch);
     if (!launch.graph) {
+        told["signature"] = kernel_name(launch.kernel);
         told["grid"] = extent(launch.shape.grid);
         told["block"] = extent(launch.shape.block);
         if (launch.shape.shared_bytes != 0) {
@@ -165,7 +166,9 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     if (pinned || suspects.pinned == Pinned::marked) {
         add_hints(suspects, c.told.code, finding);
     }
-    if (!pinned && suspects.pinned != Pinned::marked && c.process.tracking.empty()) {
+    // Where the driver's own call was not seen, its launches are not either.
+    if (!pinned && suspects.pinned != Pinned::marked && c.failed != nullptr &&
+        c.process.tracking.empty()) {
         finding.fixes.push_back(
             {"to have the launch named, run it again with", "export CUDIAG_TRACK=1", false});
     }

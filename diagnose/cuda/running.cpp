@@ -97,6 +97,31 @@ std::string kernel_name(const std::string& mangled) {
     return status == 0 && plain != nullptr ? std::string{plain.get()} : mangled;
 }
 
+std::string brief_kernel_name(const std::string& mangled) {
+    const std::string full = kernel_name(mangled);
+    if (mangled.empty() || full == mangled) {
+        return full;
+    }
+    constexpr std::size_t kMostArguments = 24;
+    std::string brief;
+    std::string arguments;
+    int depth = 0;
+    for (const char letter : full) {
+        depth += letter == '<' ? 1 : 0;
+        (depth > 0 ? arguments : brief) += letter;
+        depth -= letter == '>' && depth > 0 ? 1 : 0;
+        if (depth == 0 && !arguments.empty()) {
+            brief += arguments.size() <= kMostArguments ? arguments : "<...>";
+            arguments.clear();
+        }
+    }
+    // Of a template the return type stands before the name.
+    const auto end = brief.find('(', 1);
+    brief = brief.substr(0, end);
+    const auto space = brief.find(' ');
+    return space == std::string::npos || brief.find('<') < space ? brief : brief.substr(space + 1);
+}
+
 std::string extent(const std::array<std::uint64_t, 3>& dimensions) {
     return fmt::format("({}, {}, {})", dimensions[0], dimensions[1], dimensions[2]);
 }

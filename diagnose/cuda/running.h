@@ -33,6 +33,10 @@ Finding begin_finding(const RunningCase& c, const char* slug, std::string title)
 // whose name is not known" where there is none.
 std::string kernel_name(const std::string& mangled);
 
+// The same for a line of text: without return type and parameters, and with long template arguments
+// as "<...>". "at::native::index_elementwise_kernel<...>".
+std::string brief_kernel_name(const std::string& mangled);
+
 // "(4, 1, 1)".
 std::string extent(const std::array<std::uint64_t, 3>& dimensions);
 

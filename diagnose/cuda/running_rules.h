@@ -10,6 +10,10 @@
 namespace cudiag {
 
 std::optional<Finding> cuda_async_error(const RunningCase& c);
+std::optional<Finding> cuda_no_kernel_image(const RunningCase& c);
+std::optional<Finding> cuda_ptx_rejected(const RunningCase& c);
+std::optional<Finding> cuda_launch_config(const RunningCase& c);
+std::optional<Finding> cuda_out_of_memory(const RunningCase& c);
 
 // The first of them that speaks.
 std::optional<Finding> cuda_gave_an_error(const Process& process);

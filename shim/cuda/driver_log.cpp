@@ -16,12 +16,13 @@ constexpr size_t kLongest = 1024;
 
 bool listening = false;
 uint32_t lines = 0;
+thread_local uint8_t asking = 0;  // how many Asking live
 
 // Called by the driver, inside the call that failed, on its thread.
 void hear(void* /*data*/, int level, char* message, size_t length) {
     const KeepErrno keep;
-    if (message == nullptr || session_state() != SessionState::open || in_vfork_child() ||
-        __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED) >= kMostLines) {
+    if (message == nullptr || asking != 0 || session_state() != SessionState::open ||
+        in_vfork_child() || __atomic_fetch_add(&lines, 1, __ATOMIC_RELAXED) >= kMostLines) {
         return;
     }
     size_t size = 0;
@@ -35,6 +36,14 @@ void hear(void* /*data*/, int level, char* message, size_t length) {
 }
 
 }  // namespace
+
+Asking::Asking() {
+    ++asking;
+}
+
+Asking::~Asking() {
+    --asking;
+}
 
 void listen_to_driver() {
     auto* const listen = asked_driver().cuLogsRegisterCallback;

@@ -8,4 +8,14 @@ namespace cudiag {
 // entry of the recording, if one is open.
 void listen_to_driver();
 
+// While one lives, this thread asks the driver for the shim itself: what it logs of that is not the
+// program's.
+class Asking {
+  public:
+    Asking();
+    ~Asking();
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+};
+
 }  // namespace cudiag

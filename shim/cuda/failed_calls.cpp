@@ -4,6 +4,7 @@
 
 #include "record/keep_errno.h"
 #include "shim/cuda/asked_driver.h"
+#include "shim/cuda/driver_log.h"
 #include "shim/cuda/kernels.h"
 #include "shim/cuda/progress.h"
 #include "shim/forks.h"
@@ -312,6 +313,7 @@ __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, si
     if (first_sticky) {
         keep_progress();
     }
+    const Asking asking;
     // Some kilobytes of stack, in a call that has failed.
     Fields fields;
     Buffers buffers;

@@ -8,6 +8,7 @@
 #include "shim/cuda/driver_log.h"
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
+#include "shim/cuda/sites.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
 
@@ -61,6 +62,7 @@ bool is_capturing(const Launch& launch) {
 __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
     const KeepErrno keep;
     const uint32_t now = __atomic_load_n(&watch, __ATOMIC_RELAXED);
+    launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
     if ((now & kCaptures) != 0 && is_capturing(launch)) {
         launch.flags |= kCapturing;
     } else if ((now & kTrack) != 0) {
@@ -250,6 +252,7 @@ void forget_launches() {
     prepared = false;
     watch = 0;
     forget_progress();
+    forget_sites();
 }
 
 }  // namespace cudiag

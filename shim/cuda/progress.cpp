@@ -7,6 +7,8 @@
 
 #include "record/keep_errno.h"
 #include "shim/cuda/asked_driver.h"
+#include "shim/cuda/driver_log.h"
+#include "shim/cuda/failed_calls.h"
 #include "shim/session.h"
 
 namespace cudiag {
@@ -94,6 +96,7 @@ ProgressSlot* slot_of(const Launch& launch) {
 }  // namespace
 
 bool begin_progress() {
+    const Asking asking;
     const AskedDriver& driver = asked_driver();
     if (driver.cuMemHostRegister_v2 == nullptr || driver.cuMemHostGetDevicePointer_v2 == nullptr ||
         driver.cuStreamWriteValue32_v2 == nullptr || driver.cuCtxGetCurrent == nullptr) {
@@ -139,6 +142,9 @@ bool finish_mark(const Launch& launch) {
               device_address + static_cast<unsigned long long>(offset), launch.mark, 0);
     if (result != 0) {
         keep_progress();
+    }
+    // After an error that sticks every call gives it, and the program's next one tells it.
+    if (result != 0 && !is_sticky(result)) {
         tell("the driver refused a mark");
     }
     return result == 0;

@@ -142,8 +142,9 @@ int main(int count, char** arguments) {
     for (const cudiag::HotRead& hot : read.recording->hot) {
         print({{"kind", "hot"},
                {"fields",
-                Json::array({Json::array({"kind", hot.kind}), Json::array({"flags", hot.flags}),
-                             Json::array({"words", hot.words})})}});
+                Json::array(
+                    {Json::array({"kind", hot.kind}), Json::array({"time_ns", hot.realtime_ns}),
+                     Json::array({"flags", hot.flags}), Json::array({"words", hot.words})})}});
     }
     for (const cudiag::ProgressSlot& slot : read.recording->progress) {
         print({{"kind", "progress"},

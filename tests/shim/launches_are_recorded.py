@@ -22,7 +22,7 @@ def hot(both, kind):
 both = story(4, 5000, 5000, 7, 3)
 assert both.under.status == 0 and both.recordings() == []
 
-# The newest 4096 of a thread, with everything that tells them apart; the wait that failed.
+# The newest 8192 of a thread, with everything that tells them apart; the wait that failed.
 both = story(4, 100, 20, 0, wrong=True)
 launches = hot(both, LAUNCH)
 assert both.under.status == 3 and len(launches) <= 121
@@ -34,7 +34,7 @@ assert len({words[1] for words in launches}) == 4
 failed = both.recorded("cuda_call_failed")
 assert failed[0]["error"] == 700 and hot(both, FAILED)[0][0] == 700
 both = story(4, 9000, 20, 0, wrong=True)
-assert len(hot(both, LAUNCH)) + len(hot(both, WAITED)) + len(hot(both, FAILED)) == 4096
+assert len(hot(both, LAUNCH)) + len(hot(both, WAITED)) + len(hot(both, FAILED)) == 8192
 
 # A launch that the driver refuses, with what it was asked, the device, the function, and the driver's own words.
 both = story(1, 3, 0, 0, fails={"cuLaunchKernel": 1})
@@ -79,3 +79,32 @@ assert failed["launched"] == 1 and failed.all("grid") == [70000, 2, 3] and faile
 assert story(4, 500, 500, 0, CUDIAG_TRACK=1).recordings() == []
 assert story(4, 500, 500, 0, CUDIAG_SYNC=1).recordings() == []
 assert story(4, 10, 10, 0, wrong=True, CUDIAG_RING_MB=64).recordings() != []
+
+# The line of Python, where the launching thread holds the GIL: PyDLL does, CDLL does not, as torch does not.
+if not MACHINE:
+    script = bed.root / "launch.py"
+    script.write_text("""\
+import ctypes, sys
+holding, released = ctypes.PyDLL(sys.argv[1]), ctypes.CDLL(sys.argv[1])
+shape = [ctypes.c_void_p(0x5000010), 1, 1, 1, 32, 1, 1, 0, None, None, None]
+
+def step(cuda):
+    cuda.cuLaunchKernel(*shape)
+
+function = ctypes.c_void_p()
+holding.cuModuleGetFunction(ctypes.byref(function), ctypes.c_void_p(0x4000), b"k")
+for i in range(3):
+    step(holding)
+step(released)
+print(holding.cuCtxSynchronize())
+sys.exit(3)
+""")
+    both = bed.twin(sys.executable, script, library, env=fake_driver.environment({"cuCtxSynchronize": 700}, FAKE_DRIVER_QUIET=1, CUDIAG_TRACK=1))
+    site, = both.recorded("cuda_site")
+    assert site.all("python_line")[:2] == [6, 11] and site["python_file"] == str(script), site
+    assert [words[5] >> 32 for words in hot(both, LAUNCH)] == [1, 1, 1, 0], hot(both, LAUNCH)
+
+# What the shim takes for an error that sticks is what the command knows as one.
+shim = set(map(int, re.search(r"kSticky\[\] = \{([^}]*)\}", (TESTS.parent / "shim/cuda/failed_calls.cpp").read_text())[1].split(",")))
+known = re.findall(r'\{"code": "(\d+)"[^{}]*"sticky": true', (TESTS.parent / "diagnose/knowledge/cuda_errors.json").read_text())
+assert shim == set(map(int, known)) and len(shim) > 10, (shim, known)

@@ -18,6 +18,7 @@ namespace cudiag {
 namespace {
 
 using testing::is_part_of;
+using testing::kLogBegin;
 using testing::OpenRecording;
 using testing::sample_bytes;
 using testing::TemporaryDirectory;
@@ -59,11 +60,11 @@ TEST(DamagedRecording, CutAtEveryLengthIsSaidToBeCut) {
 TEST(DamagedRecording, CutFileOnDiskKeepsWhatStandsBeforeTheCut) {
     const TemporaryDirectory directory;
     std::vector<std::byte> bytes = sample_bytes();
-    bytes.resize(kHeaderBytes + 400);
+    bytes.resize(kLogBegin + 400);
     testing::write_file(directory.file("r"), bytes);
     const ReadResult result = read_recording(directory.file("r"));
     ASSERT_TRUE(result.recording);
-    EXPECT_EQ(result.recording->lost.damage, "the file is cut at 4496 of 8832 bytes");
+    EXPECT_EQ(result.recording->lost.damage, "the file is cut at 8592 of 12928 bytes");
     EXPECT_GE(result.recording->entries.size(), 2U);
     EXPECT_EQ(result.recording->entries[0].text(Field::path), "/usr/bin/python3");
 }
@@ -87,7 +88,7 @@ TEST(DamagedRecording, EntryHeadWithAnyBitFlippedIsNotReadBeyondTheFile) {
     const Recording whole = parse_recording(bytes).recording.value();
     std::vector<std::byte> flipped = bytes;
     // commit and bytes vouch for an entry; kind, tid and time do not.
-    for (std::size_t at = kHeaderBytes; at < kHeaderBytes + 8; ++at) {
+    for (std::size_t at = kLogBegin; at < kLogBegin + 8; ++at) {
         for (unsigned bit = 0; bit < 8; ++bit) {
             flipped[at] = bytes[at] ^ static_cast<std::byte>(1U << bit);
             const ReadResult result = parse_recording(flipped);

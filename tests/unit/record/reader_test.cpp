@@ -12,6 +12,7 @@ namespace cudiag {
 namespace {
 
 using testing::kIdentity;
+using testing::kLogBegin;
 using testing::OpenRecording;
 using testing::sample_bytes;
 using testing::TemporaryDirectory;
@@ -146,8 +147,8 @@ TEST(Reader, StepsOverAnEntryThatWasNeverFinished) {
     const std::vector<EntryRead> all = parse_recording(bytes).recording.value().entries;
     // The second entry begins behind the first; its commit is the first word.
     std::uint32_t first = 0;
-    std::memcpy(&first, bytes.data() + kHeaderBytes + offsetof(EntryHead, bytes), sizeof first);
-    std::memset(bytes.data() + kHeaderBytes + first, 0, sizeof(std::uint32_t));
+    std::memcpy(&first, bytes.data() + kLogBegin + offsetof(EntryHead, bytes), sizeof first);
+    std::memset(bytes.data() + kLogBegin + first, 0, sizeof(std::uint32_t));
     const Recording read = parse_recording(bytes).recording.value();
     EXPECT_EQ(read.lost.torn_entries, 1U);
     ASSERT_EQ(read.entries.size(), all.size() - 1);
@@ -159,8 +160,8 @@ TEST(Reader, StepsOverAnEntryThatWasNeverBegun) {
     std::vector<std::byte> bytes = sample_bytes();
     const std::vector<EntryRead> all = parse_recording(bytes).recording.value().entries;
     std::uint32_t first = 0;
-    std::memcpy(&first, bytes.data() + kHeaderBytes + offsetof(EntryHead, bytes), sizeof first);
-    std::memset(bytes.data() + kHeaderBytes, 0, first);
+    std::memcpy(&first, bytes.data() + kLogBegin + offsetof(EntryHead, bytes), sizeof first);
+    std::memset(bytes.data() + kLogBegin, 0, first);
     const Recording read = parse_recording(bytes).recording.value();
     EXPECT_EQ(read.lost.torn_entries, 1U);
     ASSERT_EQ(read.entries.size(), all.size() - 1);
@@ -170,8 +171,8 @@ TEST(Reader, StepsOverAnEntryThatWasNeverBegun) {
 TEST(Reader, CallsAnEntryTornWhoseFieldsDoNotFitIt) {
     std::vector<std::byte> bytes = sample_bytes();
     const std::uint32_t beyond = 1U << 20;
-    std::memcpy(bytes.data() + kHeaderBytes + sizeof(EntryHead) + offsetof(FieldHead, bytes),
-                &beyond, sizeof beyond);
+    std::memcpy(bytes.data() + kLogBegin + sizeof(EntryHead) + offsetof(FieldHead, bytes), &beyond,
+                sizeof beyond);
     const Recording read = parse_recording(bytes).recording.value();
     EXPECT_EQ(read.lost.torn_entries, 1U);
     EXPECT_EQ(read.entries.size(), 5U);

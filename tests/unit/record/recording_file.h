@@ -24,6 +24,9 @@
 
 namespace cudiag::testing {
 
+// Where the log of a new recording begins.
+inline constexpr std::uint64_t kLogBegin = kHeaderBytes + kProgressBytes;
+
 class TemporaryDirectory {
   public:
     TemporaryDirectory() {

@@ -19,6 +19,7 @@ namespace {
 
 using testing::kCannotRunHere;
 using testing::kIdentity;
+using testing::kLogBegin;
 using testing::OpenRecording;
 using testing::status_of_child;
 using testing::TemporaryDirectory;
@@ -91,7 +92,7 @@ TEST(Writer, LooksAtTheFileSizeLimitInsteadOfRaisingSigxfsz) {
 TEST(Writer, OpensUnderAFileSizeLimitThatIsJustLargeEnough) {
     const TemporaryDirectory directory;
     const int status = status_of_child([&] {
-        const rlimit limit{kHeaderBytes + 8192, kHeaderBytes + 8192};
+        const rlimit limit{kLogBegin + 8192, kLogBegin + 8192};
         return setrlimit(RLIMIT_FSIZE, &limit) != 0 ? kCannotRunHere
                                                     : attempt(directory, {8192, 0, 0}, 0);
     });
@@ -323,6 +324,80 @@ TEST(Writer, CountsThreadsThatFoundNoRing) {
     EXPECT_NE(recording.writer.claim_ring(), nullptr);
     EXPECT_EQ(recording.writer.claim_ring(), nullptr);
     EXPECT_EQ(recording.read().lost.refused_threads, 1U);
+}
+
+TEST(Writer, AddsRingsToAnOpenRecordingOfWhichTheLastIsShared) {
+    OpenRecording recording({4096, 0, 0});
+    Writer& writer = recording.writer;
+    EXPECT_FALSE(writer.has_rings());
+    int error = 0;
+    ASSERT_EQ(writer.add_rings(recording.directory.descriptor(), "r", 3, 8, &error),
+              OpenResult::ok);
+    EXPECT_EQ(writer.add_rings(recording.directory.descriptor(), "r", 3, 8, &error),
+              OpenResult::failed)
+        << "once";
+    RingHead* const first = writer.claim_ring();
+    RingHead* const second = writer.claim_ring();
+    RingHead* const shared = writer.claim_ring();
+    ASSERT_NE(shared, nullptr);
+    EXPECT_NE(first, second);
+    EXPECT_EQ(shared->tid, kSharedRing);
+    EXPECT_EQ(writer.claim_ring(), shared);
+    writer.append_hot(first, 1, 0, kWords);
+    constexpr int kThreads = 4;
+    constexpr std::uint64_t kEach = 1000;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < kThreads; ++i) {
+        threads.emplace_back([&] {
+            for (std::uint64_t j = 0; j < kEach; ++j) {
+                writer.append_hot(shared, 2, 0, kWords);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    const Recording read = recording.read();
+    EXPECT_EQ(read.lost.damage, "");
+    EXPECT_EQ(read.lost.refused_threads, 0U);
+    EXPECT_EQ(read.lost.overwritten, kThreads * kEach - 8);
+    EXPECT_EQ(std::count_if(read.hot.begin(), read.hot.end(),
+                            [](const HotRead& hot) { return hot.kind == 1; }),
+              1);
+}
+
+TEST(Writer, GoesOnWithoutRingsThatFindNoRoom) {
+    OpenRecording recording({4096, 0, 0});
+    const int descriptor = recording.directory.descriptor();
+    const int status = status_of_child([&] {
+        const rlimit limit{16384, 16384};
+        int error = 0;
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+            return kCannotRunHere;
+        }
+        return recording.writer.add_rings(descriptor, "r", 2, 1024, &error) ==
+                           OpenResult::over_limit &&
+                       error == EFBIG && recording.writer.claim_ring() == nullptr
+                   ? 0
+                   : 1;
+    });
+    EXPECT_EQ(status, 0);
+    const FieldValue field = FieldValue::of(Field::name, "x");
+    EXPECT_TRUE(recording.writer.append(EntryKind::variable, &field, 1));
+    EXPECT_EQ(recording.read().lost.damage, "");
+}
+
+TEST(Writer, HoldsWhatStreamsHaveFinished) {
+    OpenRecording recording({4096, 0, 0});
+    ProgressSlot* const slots = recording.writer.progress();
+    ASSERT_NE(slots, nullptr);
+    slots[0] = {.context = 1, .stream = 2, .launched = 30, .finished = 20, .reserved = 0};
+    slots[5] = {.context = 1, .stream = 3, .launched = 1, .finished = 0, .reserved = 0};
+    const Recording read = recording.read();
+    ASSERT_EQ(read.progress.size(), 2U);
+    EXPECT_EQ(read.progress[0].finished, 20U);
+    EXPECT_EQ(read.progress[1].stream, 3U);
+    EXPECT_TRUE(read.entries.empty());
 }
 
 struct EndCase {

@@ -18,4 +18,7 @@ print("trained without cutensor")
 
 world.under_shim(world.python, script, "0").is_silent()
 world.under_shim(world.python, script, "3").is_silent()          # longer than it waits before it speaks of breakage
-world.under_shim(world.python, script, "0", "CUDA error: an illegal memory access was encountered").says_nothing(1)
+# An error of a GPU that ran is told as that, and the library is not laid to it.
+run = world.under_shim(world.python, script, "0", "CUDA error: an illegal memory access was encountered")
+run.said("cuda-async-error", code=700, call="not seen")
+assert [finding.slug for finding in run.findings() if finding.json["severity"] != "note"] == ["cuda-async-error"], run.findings()

@@ -1,0 +1,27 @@
+#include "diagnose/cuda/gpu.h"
+
+#include <fmt/core.h>
+
+namespace cudiag {
+
+std::string capability_text(int sm) {
+    return sm == 0 ? std::string{} : fmt::format("{}.{}", sm / 10, sm % 10);
+}
+
+std::string gpu_text(const std::optional<CudaDevice>& device) {
+    if (!device || device->name.empty()) {
+        return "the GPU";
+    }
+    const std::string capability = capability_text(device->compute_capability());
+    return capability.empty() ? device->name
+                              : device->name + " (compute capability " + capability + ")";
+}
+
+void add_gpu(const std::optional<CudaDevice>& device, nlohmann::ordered_json& evidence) {
+    const std::string capability =
+        device ? capability_text(device->compute_capability()) : std::string{};
+    evidence["gpu"] = device && !device->name.empty() ? device->name : "not known";
+    evidence["compute_capability"] = capability.empty() ? "not known" : capability;
+}
+
+}  // namespace cudiag
