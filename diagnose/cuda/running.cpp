@@ -98,7 +98,7 @@ std::string kernel_name(const std::string& mangled) {
 }
 
 std::string brief_kernel_name(const std::string& mangled) {
-    const std::string full = kernel_name(mangled);
+    std::string full = kernel_name(mangled);
     if (mangled.empty() || full == mangled) {
         return full;
     }

@@ -8,6 +8,12 @@ struct dl_phdr_info;
 
 namespace cudiag {
 
+// A handle of the driver's as it wants it; the recording knows them as numbers.
+inline void* handle_of(uint64_t number) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): never followed here
+    return reinterpret_cast<void*>(number);
+}
+
 struct AskedDriver {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): parts of a declaration, which can bear none
 #define CUDIAG_ASKED(name, parameters) int(*name) parameters;

@@ -192,7 +192,7 @@ void add_function(uint64_t handle, int device, Fields& fields) {
     const HandleKind kind = kind_of(handle);
     for (const int attribute : kFunctionLimits) {
         int value = 0;
-        void* const function = reinterpret_cast<void*>(handle);
+        void* const function = handle_of(handle);
         const bool known =
             (kind == HandleKind::function && driver.cuFuncGetAttribute != nullptr &&
              driver.cuFuncGetAttribute(&value, attribute, function) == 0) ||
@@ -223,7 +223,7 @@ void add_jit_log(const void* image, char* log, size_t size, Fields& fields) {
     }
     constexpr int kErrorLog = 5;  // CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES
     const int options[] = {kErrorLog, kErrorLog + 1};
-    void* values[] = {log, reinterpret_cast<void*>(size)};
+    void* values[] = {log, handle_of(size)};
     void* module = nullptr;
     log[0] = '\0';
     if (driver.cuModuleLoadDataEx(&module, image, 2, options, values) == 0) {

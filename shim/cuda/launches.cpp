@@ -55,8 +55,7 @@ bool is_capturing(const Launch& launch) {
         launch.per_thread ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
     int status = 0;
     // The legacy stream gives an error while another stream is captured: it takes no launch then.
-    return ask != nullptr && ask(reinterpret_cast<void*>(launch.handle), &status) == 0 &&
-           status != 0;
+    return ask != nullptr && ask(handle_of(launch.handle), &status) == 0 && status != 0;
 }
 
 __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
@@ -176,7 +175,7 @@ int settle_launch(const Launch& launch) {
         return 0;
     }
     const uint64_t began = read_ticks();
-    const int result = wait(reinterpret_cast<void*>(launch.handle));
+    const int result = wait(handle_of(launch.handle));
     if (result == 0) {
         note_waited(WaitedFor::stream, launch.stream, began);
     }

@@ -138,8 +138,8 @@ bool finish_mark(const Launch& launch) {
     const auto offset =
         reinterpret_cast<const char*>(&slot->finished) - reinterpret_cast<const char*>(slots);
     const int result =
-        write(reinterpret_cast<void*>(launch.handle),
-              device_address + static_cast<unsigned long long>(offset), launch.mark, 0);
+        write(handle_of(launch.handle), device_address + static_cast<unsigned long long>(offset),
+              launch.mark, 0);
     if (result != 0) {
         keep_progress();
     }
