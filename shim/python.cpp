@@ -5,7 +5,9 @@
 
 #include <initializer_list>
 
+#include "shim/forks.h"
 #include "shim/originals.h"
+#include "shim/python_memory.h"
 #include "shim/session.h"
 
 namespace cudiag {
@@ -34,6 +36,17 @@ struct Api {
     void (*restore_error)(void*, void*, void*);
     void* none;
 
+    // For reading without the GIL; nullptr: it is not done.
+    const char* (*version)();     // Py_GetVersion
+    void* (*interpreter)();       // PyInterpreterState_Head: the newest
+    void* (*main_interpreter)();  // PyInterpreterState_Main
+    int (*collect_garbage)();     // PyGC_Enable, PyGC_Disable: what it was before (3.10)
+    int (*keep_garbage)();
+    const void* runtime;        // _PyRuntime
+    const void* type_of_types;  // PyType_Type
+    const void* frame_type;     // PyFrame_Type
+    PythonTypes types;
+
     bool complete() const {
         return is_finalizing != nullptr && this_thread_state != nullptr &&
                current_thread_state != nullptr && get_frame != nullptr &&
@@ -53,7 +66,7 @@ Api python;
 bool python_found = false;
 
 bool has_python() {
-    if (python_found) {
+    if (__atomic_load_n(&python_found, __ATOMIC_ACQUIRE)) {
         return true;
     }
     find(python.this_thread_state, "PyGILState_GetThisThreadState");
@@ -82,7 +95,17 @@ bool has_python() {
     find(python.fetch_error, "PyErr_Fetch");
     find(python.restore_error, "PyErr_Restore");
     python.none = find_symbol("_Py_NoneStruct");
-    python_found = python.complete();
+    find(python.version, "Py_GetVersion");
+    find(python.interpreter, "PyInterpreterState_Head");
+    find(python.main_interpreter, "PyInterpreterState_Main");
+    find(python.collect_garbage, "PyGC_Enable");
+    find(python.keep_garbage, "PyGC_Disable");
+    python.runtime = find_symbol("_PyRuntime");
+    python.type_of_types = find_symbol("PyType_Type");
+    python.frame_type = find_symbol("PyFrame_Type");
+    python.types = {find_symbol("PyCode_Type"), find_symbol("PyUnicode_Type"),
+                    find_symbol("PyBytes_Type"), nullptr};
+    __atomic_store_n(&python_found, python.complete(), __ATOMIC_RELEASE);
     return python_found;
 }
 
@@ -112,6 +135,27 @@ class KeepException {
     void* type_ = nullptr;
     void* value_ = nullptr;
     void* traceback_ = nullptr;
+};
+
+// A frame object that the API makes may set off a collection (to 3.11), and that runs code of the
+// program's, here in the middle of a call.
+class NoCollection {
+  public:
+    NoCollection()
+        : was_on_(python.collect_garbage != nullptr && python.keep_garbage != nullptr &&
+                  python.keep_garbage() != 0) {}
+
+    ~NoCollection() {
+        if (was_on_) {
+            (void)python.collect_garbage();
+        }
+    }
+
+    NoCollection(const NoCollection&) = delete;
+    NoCollection& operator=(const NoCollection&) = delete;
+
+  private:
+    bool was_on_;
 };
 
 void forget_error() {
@@ -156,6 +200,139 @@ FieldValue text_field(Field field, void* unicode) {
 
 bool is_none(const void* object) {
     return object == nullptr || object == python.none;
+}
+
+// Whether frames are read from memory, and how. The layout is written once, before `proved`.
+enum class Memory : uint8_t { unknown, proved, refuted };
+Memory memory = Memory::unknown;
+uint32_t comparisons = 0;
+PythonLayout layout;
+
+Memory memory_state() {
+    return __atomic_load_n(&memory, __ATOMIC_ACQUIRE);
+}
+
+// A thread's state outlives what runs in it, but for the end of the interpreter, which takes away
+// those of others; and with sub-interpreters (to 3.11) it need not be the one that runs.
+const void* thread_to_read() {
+    if (memory_state() != Memory::proved || python.is_finalizing() != 0 ||
+        python.interpreter() != python.main_interpreter()) {
+        return nullptr;
+    }
+    return python.this_thread_state();
+}
+
+const void* word_at(const void* object, size_t offset) {
+    const void* word = nullptr;
+    memcpy(&word, static_cast<const char*>(object) + offset, sizeof word);
+    return word;
+}
+
+// Is there a layout, and are objects as it says? Without a GIL, and with Py_TRACE_REFS, the type of
+// an object is elsewhere (Include/object.h): the type of types is itself.
+bool find_layout() {
+    constexpr size_t kType = 8;  // PyObject.ob_type
+    const PythonTypes& types = python.types;
+    if (sizeof(void*) != 8 || python.version == nullptr || python.interpreter == nullptr ||
+        python.main_interpreter == nullptr || python.type_of_types == nullptr ||
+        python.frame_type == nullptr) {
+        return false;
+    }
+    for (const void* type : {python.type_of_types, types.code, types.text, types.bytes}) {
+        if (type == nullptr || word_at(type, kType) != python.type_of_types) {
+            return false;
+        }
+    }
+    if (!python_layout_of(python.version(), &layout) &&
+        !python_layout_at(python.runtime, &layout)) {
+        return false;
+    }
+    const bool frames_are_objects = layout.code_begin == PythonLayout::kNoOffset;
+    python.types.frame = frames_are_objects ? python.frame_type : nullptr;
+    return true;
+}
+
+enum class Compared : uint8_t { equal, unreadable, different };
+
+Compared compare_text(const PythonText& text, void* object) {
+    intptr_t size = 0;
+    const char* bytes = object == nullptr ? nullptr : python.utf8(object, &size);
+    if (bytes == nullptr || text.characters == nullptr) {
+        if (object != nullptr && bytes == nullptr) {
+            forget_error();  // a lone surrogate
+        }
+        return Compared::unreadable;
+    }
+    return same_python_text(text, bytes, static_cast<size_t>(size)) ? Compared::equal
+                                                                    : Compared::different;
+}
+
+Compared compare_code(const PythonFrame& read, void* code, long line) {
+    void* file = attribute(code, "co_filename");
+    void* function = attribute(code, "co_qualname");  // 3.11
+    if (function == nullptr) {
+        function = attribute(code, "co_name");
+    }
+    const Compared files = compare_text(python_file_of(layout, python.types, code), file);
+    const Compared functions =
+        compare_text(python_function_of(layout, python.types, code), function);
+    drop(function);
+    drop(file);
+    if (python_line_of(layout, python.types, read) != (line > 0 ? line : 0)) {
+        return Compared::different;
+    }
+    return files > functions ? files : functions;
+}
+
+// Brings `stack` to the frame that the API has next. No address is followed before the API gave the
+// same, but for those of frames that the interpreter puts between (3.12).
+bool reaches(const PythonStack& stack, const void* frame) {
+    constexpr size_t kInterpreterFrame = 24;  // PyFrameObject.f_frame (3.11 to 3.14)
+    const void* expected =
+        layout.code_begin == PythonLayout::kNoOffset ? frame : word_at(frame, kInterpreterFrame);
+    const void* at = stack.position();
+    for (int between = 0; at != nullptr && at != expected && between < 8; ++between) {
+        if (!stack.passes_over(at)) {
+            return false;
+        }
+        at = stack.behind(at);
+    }
+    return at != nullptr && at == expected;
+}
+
+// All frames, from the innermost out, as far as `deepest`.
+Compared compare_frames() {
+    constexpr size_t kDeepest = 64;
+    constexpr size_t kEnough = 2;  // one frame alone says little of how they hang together
+    PythonStack stack(layout, python.types, python.this_thread_state());
+    size_t equal = 0;
+    Compared result = Compared::equal;
+    void* held = nullptr;
+    void* frame = python.get_frame();
+    size_t depth = 0;
+    for (; !is_none(frame) && depth < kDeepest && result != Compared::different; ++depth) {
+        void* code = attribute(frame, "f_code");
+        void* line = attribute(frame, "f_lineno");
+        const long number = is_none(line) ? 0 : python.as_long(line);
+        PythonFrame read;
+        result = Compared::different;
+        if (reaches(stack, frame) && stack.next(&read) && read.code == code) {
+            result = compare_code(read, code, number);
+            equal += result == Compared::equal ? 1 : 0;
+        }
+        drop(line);
+        drop(code);
+        void* outer = attribute(frame, "f_back");
+        drop(held);
+        held = outer;
+        frame = outer;
+    }
+    drop(held);
+    PythonFrame beyond;
+    if (result == Compared::different || (depth < kDeepest && stack.next(&beyond))) {
+        return Compared::different;
+    }
+    return equal >= kEnough ? Compared::equal : Compared::unreadable;
 }
 
 void note_exception(void* exception, uint64_t chain) {
@@ -211,6 +388,40 @@ void* last_exception() {
 
 }  // namespace
 
+void prove_python_memory(LookForPython look) {
+    constexpr uint32_t kMostComparisons = 1024;  // of a program that has one frame each time
+    if (memory_state() != Memory::unknown ||
+        (look == LookForPython::no && !__atomic_load_n(&python_found, __ATOMIC_ACQUIRE)) ||
+        !holds_gil() || python.is_finalizing() != 0 || comparisons >= kMostComparisons ||
+        in_vfork_child()) {
+        return;
+    }
+    ++comparisons;
+    // Whoever is here has the GIL.
+    if (!find_layout()) {
+        __atomic_store_n(&memory, Memory::refuted, __ATOMIC_RELEASE);
+        return;
+    }
+    // With a GIL for each interpreter (3.12) there could be two of us.
+    if (python.interpreter() != python.main_interpreter()) {
+        return;
+    }
+    const NoCollection no_collection;
+    const KeepException keep;
+    const Compared result = compare_frames();
+    if (result != Compared::unreadable) {
+        __atomic_store_n(&memory, result == Compared::equal ? Memory::proved : Memory::refuted,
+                         __ATOMIC_RELEASE);
+    }
+}
+
+uint64_t python_site() {
+    constexpr unsigned kDeepest = 8;
+    prove_python_memory();
+    const void* thread = thread_to_read();
+    return thread == nullptr ? 0 : python_site_of(layout, thread, kDeepest);
+}
+
 PythonFrames::~PythonFrames() {
     if (count_ == 0) {
         return;
@@ -241,10 +452,54 @@ size_t PythonFrames::add_frame(void* code, long line, FieldValue* fields) {
     return 3;
 }
 
-size_t PythonFrames::collect(FieldValue* fields) {
-    if (!holds_gil()) {
+FieldValue PythonFrames::own_text(Field field, const PythonText& text) {
+    if (text.characters == nullptr) {
+        return FieldValue::of(field, "?");
+    }
+    if (text.width == 0) {
+        return FieldValue::of(field, text.characters, text.length);
+    }
+    char* begin = texts_ + used_;
+    const size_t size = python_utf8(text, begin, sizeof texts_ - used_);
+    if (size == 0) {
+        return FieldValue::of(field, "?");
+    }
+    used_ += size;
+    return FieldValue::of(field, begin, size);
+}
+
+size_t PythonFrames::collect_from_memory(FieldValue* fields) {
+    const void* thread = thread_to_read();
+    if (thread == nullptr) {
         return 0;
     }
+    PythonStack stack(layout, python.types, thread);
+    PythonFrame frame;
+    PythonText files[kPythonFrames];
+    size_t count = 0;
+    for (size_t depth = 0; depth < kPythonFrames && stack.next(&frame); ++depth) {
+        files[depth] = python_file_of(layout, python.types, frame.code);
+        size_t same = 0;  // most frames are of few files
+        while (files[same].characters != files[depth].characters) {
+            ++same;
+        }
+        fields[count++] =
+            same < depth ? fields[3 * same] : own_text(Field::python_file, files[depth]);
+        fields[count++] = FieldValue::of(
+            Field::python_line, static_cast<uint64_t>(python_line_of(layout, python.types, frame)));
+        fields[count++] =
+            own_text(Field::python_function, python_function_of(layout, python.types, frame.code));
+    }
+    // The end of the interpreter may have begun meanwhile.
+    return python.is_finalizing() != 0 ? 0 : count;
+}
+
+size_t PythonFrames::collect(FieldValue* fields) {
+    if (!holds_gil()) {
+        return collect_from_memory(fields);
+    }
+    prove_python_memory();
+    const NoCollection no_collection;
     const KeepException keep;
     size_t count = 0;
     void* frame = python.get_frame();

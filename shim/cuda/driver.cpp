@@ -12,6 +12,7 @@
 #include "shim/cuda/progress.h"
 #include "shim/loaded_object.h"
 #include "shim/modules.h"
+#include "shim/python.h"
 
 namespace cudiag {
 namespace {
@@ -445,6 +446,8 @@ void learn(size_t entry, void* address) {
         }
         store(&real[each], next);
     }
+    // From now on calls are noted, most of them without the GIL; here it is often held.
+    prove_python_memory(LookForPython::yes);
 }
 
 size_t entry_of(const char* name) {
@@ -471,6 +474,10 @@ void* stand_in_for(const char* name, void* address) {
         learn(entry, address);
     }
     return load(&real[entry]) == address ? wrapper_of(entry) : address;
+}
+
+bool driver_is_known() {
+    return load(&real[entry_cuInit]) != nullptr;
 }
 
 bool driver_path(char* path, size_t size) {

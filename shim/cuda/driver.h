@@ -56,6 +56,9 @@ bool is_driver_call(const char* name);
 // for the first time.
 void* stand_in_for(const char* name, void* address);
 
+// Was a libcuda seen?
+bool driver_is_known();
+
 // The file of the libcuda behind the wrappers, its version as cuDriverGetVersion gives it (0 if it
 // gives none), and its words for an error ("" if it has none). False if no libcuda was seen.
 bool driver_path(char* path, size_t size);

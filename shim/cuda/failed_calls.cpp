@@ -334,10 +334,11 @@ __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, si
 }
 
 void remember_driver() {
+    const KeepErrno keep;
+    prove_python_memory();  // torch's cuInit has the GIL
     if (__atomic_load_n(&driver_noted, __ATOMIC_RELAXED)) {
         return;
     }
-    const KeepErrno keep;
     ask_version();
     note_driver();
 }

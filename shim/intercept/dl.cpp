@@ -6,6 +6,7 @@
 
 #include "record/keep_errno.h"
 #include "shim/asked.h"
+#include "shim/cuda/driver.h"
 #include "shim/explain.h"
 #include "shim/exports.h"
 #include "shim/forks.h"
@@ -140,6 +141,10 @@ void enter(const char* file, int mode, uintptr_t caller, const long* name_space)
     const KeepErrno keep;
     if (switched_on()) {
         remember_asked(file, mode, caller, name_space);
+        // An import has the GIL, and frames to compare.
+        if (driver_is_known()) {
+            prove_python_memory();
+        }
     }
 }
 

@@ -65,7 +65,7 @@ assert story("sym cuMemAlloc_v2", "call", fails={"cuMemAlloc_v2": 2}, set={"CUDI
 both = story("sym cuLaunchKernel", "quiet 100000", "sym cuMemAlloc_v2", "quiet 1000", fails={"cuMemAlloc_v2": 2}, set={"FAKE_DRIVER_QUIET": 1})
 assert both.under.stdout.count("  0 allocations") == 2, both.under.stdout
 if not MACHINE:
-    # The line of Python that called, while its thread holds the GIL; without it no Python is asked.
+    # The line of Python that called, whether its thread holds the GIL or not.
     script = bed.root / "story.py"
     script.write_text("""\
 import ctypes, sys
@@ -84,7 +84,8 @@ sys.exit(3)
     held, free = both.recorded("cuda_call_failed")
     assert (held["name"], held["python_file"], held.all("python_line"), held.all("python_function")) == (
         "cuMemAlloc_v2", str(script), [4, 10], ["inner", "<module>"]), held
-    assert free["name"] == "cuMemFree_v2" and free["python_file"] is None, free
+    assert (free["name"], free["python_file"], free.all("python_line"), free.all("python_function")) == (
+        "cuMemFree_v2", str(script), [10], ["<module>"]), free
 
     text = f"open {library}\nsym cuLaunchKernel\ntime 20000\nsym cuCtxSetCurrent\ntime 20000\nexit 0\n"
     alone, under = (bed.run(program, shim=shim, input=text, env={"FAKE_DRIVER_BARE": 1}).stdout for shim in (False, True))
