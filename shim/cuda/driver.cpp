@@ -446,8 +446,6 @@ void learn(size_t entry, void* address) {
         }
         store(&real[each], next);
     }
-    // From now on calls are noted, most of them without the GIL; here it is often held.
-    prove_python_memory(LookForPython::yes);
 }
 
 size_t entry_of(const char* name) {
@@ -470,9 +468,12 @@ void* stand_in_for(const char* name, void* address) {
     if (address == nullptr || entry == entries) {
         return address;
     }
-    if (load(&real[entry]) != address) {
+    const bool is_new = load(&real[entry]) != address;
+    if (is_new) {
         learn(entry, address);
     }
+    // From now on calls are noted, most of them without the GIL; here it is often held.
+    prove_python_memory(is_new ? LookForPython::yes : LookForPython::no);
     return load(&real[entry]) == address ? wrapper_of(entry) : address;
 }
 

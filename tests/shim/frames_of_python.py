@@ -1,5 +1,6 @@
 """CPython's frames and last exception, by every interpreter here (3.8 and later): the lines of the program, its chain of
-exceptions, and its own pending exception untouched. Without the GIL, no frames are asked for."""
+exceptions, and its own pending exception untouched. Without the GIL, no frames are asked for
+(frames_without_the_gil.py)."""
 from twin import *
 
 bed = Bed()
