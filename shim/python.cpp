@@ -204,12 +204,16 @@ bool is_none(const void* object) {
 
 // Whether frames are read from memory, and how. The layout is written once, before `proved`.
 enum class Memory : uint8_t { unknown, proved, refuted };
-Memory memory = Memory::unknown;
+uint8_t memory = static_cast<uint8_t>(Memory::unknown);  // atomic: clang takes no enum
 uint32_t comparisons = 0;
 PythonLayout layout;
 
 Memory memory_state() {
-    return __atomic_load_n(&memory, __ATOMIC_ACQUIRE);
+    return static_cast<Memory>(__atomic_load_n(&memory, __ATOMIC_ACQUIRE));
+}
+
+void settle_memory(Memory state) {
+    __atomic_store_n(&memory, static_cast<uint8_t>(state), __ATOMIC_RELEASE);
 }
 
 // A thread's state outlives what runs in it, but for the end of the interpreter, which takes away
@@ -399,7 +403,7 @@ void prove_python_memory(LookForPython look) {
     ++comparisons;
     // Whoever is here has the GIL.
     if (!find_layout()) {
-        __atomic_store_n(&memory, Memory::refuted, __ATOMIC_RELEASE);
+        settle_memory(Memory::refuted);
         return;
     }
     // With a GIL for each interpreter (3.12) there could be two of us.
@@ -410,8 +414,7 @@ void prove_python_memory(LookForPython look) {
     const KeepException keep;
     const Compared result = compare_frames();
     if (result != Compared::unreadable) {
-        __atomic_store_n(&memory, result == Compared::equal ? Memory::proved : Memory::refuted,
-                         __ATOMIC_RELEASE);
+        settle_memory(result == Compared::equal ? Memory::proved : Memory::refuted);
     }
 }
 
