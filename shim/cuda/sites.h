@@ -1,5 +1,5 @@
-// Places in Python from which kernels are launched, for CUDIAG_TRACK=1 and CUDIAG_SYNC=1. Only
-// where the launching thread holds the GIL: torch releases it in every operator.
+// Places in Python from which kernels are launched, for CUDIAG_TRACK=1 and CUDIAG_SYNC=1. Most
+// launch without the GIL, as torch does in every operator: see python.h for when frames are known.
 #pragma once
 
 #include <stdint.h>

@@ -80,7 +80,7 @@ assert story(4, 500, 500, 0, CUDIAG_TRACK=1).recordings() == []
 assert story(4, 500, 500, 0, CUDIAG_SYNC=1).recordings() == []
 assert story(4, 10, 10, 0, wrong=True, CUDIAG_RING_MB=64).recordings() != []
 
-# The line of Python, where the launching thread holds the GIL: PyDLL does, CDLL does not, as torch does not.
+# The line of Python, with the GIL (PyDLL) and without it (CDLL; torch releases it in every operator).
 if not MACHINE:
     script = bed.root / "launch.py"
     script.write_text("""\
@@ -100,9 +100,10 @@ print(holding.cuCtxSynchronize())
 sys.exit(3)
 """)
     both = bed.twin(sys.executable, script, library, env=fake_driver.environment({"cuCtxSynchronize": 700}, FAKE_DRIVER_QUIET=1, CUDIAG_TRACK=1))
-    site, = both.recorded("cuda_site")
-    assert site.all("python_line")[:2] == [6, 11] and site["python_file"] == str(script), site
-    assert [words[5] >> 32 for words in hot(both, LAUNCH)] == [1, 1, 1, 0], hot(both, LAUNCH)
+    holding, released = both.recorded("cuda_site")
+    assert holding.all("python_line")[:2] == [6, 11] and holding["python_file"] == str(script), holding
+    assert released.all("python_line")[:2] == [6, 12] and released.all("python_function")[:1] == ["step"], released
+    assert [words[5] >> 32 for words in hot(both, LAUNCH)] == [1, 1, 1, 2], hot(both, LAUNCH)
 
 # What the shim takes for an error that sticks is what the command knows as one.
 shim = set(map(int, re.search(r"kSticky\[\] = \{([^}]*)\}", (TESTS.parent / "shim/cuda/failed_calls.cpp").read_text())[1].split(",")))
