@@ -26,15 +26,6 @@ const FailedCudaCall* first_sticky(const Process& process) {
     return nullptr;
 }
 
-const FailedCudaCall* last_with(const Process& process, int code) {
-    for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {
-        if (call->error == static_cast<std::uint64_t>(code)) {
-            return &*call;
-        }
-    }
-    return nullptr;
-}
-
 }  // namespace
 
 std::optional<RunningCase> running_case_of(const Process& process) {
@@ -52,7 +43,7 @@ std::optional<RunningCase> running_case_of(const Process& process) {
     }
     return RunningCase{.process = process,
                        .told = *told,
-                       .failed = last_with(process, told->code),
+                       .failed = call_with(process, told->code),
                        .sticky = sticks(static_cast<std::uint64_t>(told->code))};
 }
 

@@ -8,16 +8,6 @@
 namespace cudiag {
 namespace {
 
-// The driver's own call that failed with this code, the last one; nullptr if none was seen.
-const FailedCudaCall* call_with(const Process& process, int code) {
-    for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {
-        if (call->error == static_cast<std::uint64_t>(code)) {
-            return &*call;
-        }
-    }
-    return nullptr;
-}
-
 std::optional<Told> told_by(const Process& process, const PythonException& exception) {
     for (const CudaText& text : cuda_texts_of(exception.message)) {
         if (text.code == 0) {
@@ -48,6 +38,15 @@ bool names(const PythonException& exception, const FailedCudaCall& call) {
 }
 
 }  // namespace
+
+const FailedCudaCall* call_with(const Process& process, int code) {
+    for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {
+        if (call->error == static_cast<std::uint64_t>(code)) {
+            return &*call;
+        }
+    }
+    return nullptr;
+}
 
 Told told_by_call(const FailedCudaCall& call) {
     const CudaError* known = cuda_error(static_cast<int>(call.error));

@@ -27,6 +27,9 @@ struct Told {
 // nothing by its calls.
 std::optional<Told> told_of(const Process& process);
 
+// The driver's own call that failed with this code, the last one; nullptr if none was seen.
+const FailedCudaCall* call_with(const Process& process, int code);
+
 // By this call, whatever the program said.
 Told told_by_call(const FailedCudaCall& call);
 
