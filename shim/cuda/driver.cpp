@@ -65,6 +65,9 @@ struct LaunchConfig {
     void* stream;
 };
 
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED (cuda.h): the capture is over as well.
+constexpr int kInvalidated = 901;
+
 uint64_t number_of(const void* handle) {
     return reinterpret_cast<uintptr_t>(handle);
 }
@@ -294,14 +297,6 @@ struct Noted<Role::capture_begun> : Noted<Role::call> {
     }
 };
 
-template <>
-struct Noted<Role::capture_ended> : Noted<Role::call> {
-    template <class... Rest>
-    static void succeeded(Rest... /*rest*/) {
-        note_capture(false);
-    }
-};
-
 // One for each row. The program's arguments go to the real function as they are, and its result
 // comes back as it is. What a successful call costs: a load, a call and a compare; a launch also
 // its record.
@@ -320,6 +315,9 @@ struct Wrapper<entry, int(Arguments...)> {
         } else {
             const uint64_t began = is_wait(kRole) ? read_ticks() : 0;
             const int result = function(arguments...);
+            if (kRole == Role::capture_ended && (result == 0 || result == kInvalidated)) {
+                note_capture(false);
+            }
             if (__builtin_expect(result != 0, 0)) {
                 note_failed_call(kCalls[entry], entry, result,
                                  number_of(__builtin_return_address(0)),

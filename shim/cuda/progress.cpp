@@ -137,6 +137,7 @@ bool finish_mark(const Launch& launch) {
     }
     const auto offset =
         reinterpret_cast<const char*>(&slot->finished) - reinterpret_cast<const char*>(slots);
+    const Asking asking;
     const int result =
         write(handle_of(launch.handle), device_address + static_cast<unsigned long long>(offset),
               launch.mark, 0);

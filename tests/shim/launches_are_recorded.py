@@ -65,10 +65,12 @@ for register in (0, 1):
     assert why["text"] == "" and len(slots) == 4
     wrong, = [words for words in hot(both, LAUNCH) if words[2] == 70000 | 2 << 32]
     assert slots[wrong[1]]["finished"] + 1 == wrong[5], (slots, wrong)
+    assert all("cuStreamWriteValue32" not in line["text"] for line in both.recorded("cuda_log")), "of ours, and not the program's"
     assert all(0 < slot["finished"] <= slot["launched"] for slot in slots.values())
 # A driver that refuses a mark: no more of them, and the program is none the wiser.
 both = story(4, 50, 50, 0, wrong=True, CUDIAG_TRACK=1, fails={"cuStreamWriteValue32_v2": 801})
 assert [entry["text"] for entry in both.recorded("cuda_tracking")] == ["", "the driver refused a mark"]
+assert all("cuStreamWriteValue32" not in line["text"] for line in both.recorded("cuda_log"))
 
 # A wait behind each launch: the launch at fault is the last one.
 both = story(4, 500, 500, 0, wrong=True, CUDIAG_SYNC=1)

@@ -143,10 +143,6 @@ static int effect(const char* name, unsigned long long a, unsigned long long b, 
     return 0;
 }
 
-int cuStreamWriteValue32_v2(void* stream, unsigned long long address, unsigned value, unsigned flags) {
-    if (result_of("cuStreamWriteValue32_v2") != 0) return result_of("cuStreamWriteValue32_v2");
-    return queue((unsigned long long)(size_t)stream, (struct item){(volatile unsigned*)(size_t)address, value, NULL});
-}
 int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) { return result_of("cuMemHostRegister_v2"); }
 int cuMemHostGetDevicePointer_v2(unsigned long long* device, void* memory, unsigned flags) { *device = (size_t)memory; return 0; }
 int cuStreamIsCapturing(void* stream, int* status) { *status = getenv("FAKE_DRIVER_CAPTURES") != NULL; return 0; }
@@ -168,6 +164,12 @@ static int told(const char* name, int result) {
     const int length = snprintf(line, sizeof line, "%s refused it, says the log", name);
     if (result != 0 && listener != NULL) listener(NULL, 0, line, (size_t)length);
     return result;
+}
+
+int cuStreamWriteValue32_v2(void* stream, unsigned long long address, unsigned value, unsigned flags) {
+    const int refused = result_of("cuStreamWriteValue32_v2");
+    const struct item item = {(volatile unsigned*)(size_t)address, value, NULL};
+    return told("cuStreamWriteValue32_v2", refused != 0 ? refused : queue((unsigned long long)(size_t)stream, item));
 }
 
 /* Another function than the one that is exported under this name. */
