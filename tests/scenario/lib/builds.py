@@ -248,3 +248,22 @@ print("built and loaded")
     directory = world.root / "extensions"
     directory.mkdir()
     return [world.python, script], directory / "fused"
+
+
+def nvrtc_program(world, source, *options):
+    """A program that has the wheel's NVRTC compile a kernel, as CuPy does: in its own process. `options` are expressions of its own."""
+    return world.write("jit.py", f"""
+import ctypes, glob, os, site
+packages = site.getsitepackages()[0]
+nvrtc = ctypes.CDLL(glob.glob(packages + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12")[0])
+options = [b"--gpu-architecture=compute_90", {", ".join(options)}]
+program = ctypes.c_void_p()
+nvrtc.nvrtcCreateProgram(ctypes.byref(program), {source.encode()!r}, b"fused.cu", 0, None, None)
+status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+size = ctypes.c_size_t()
+nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+log = ctypes.create_string_buffer(size.value)
+nvrtc.nvrtcGetProgramLog(program, log)
+if status: raise RuntimeError(log.value.decode())
+print("compiled")
+""")

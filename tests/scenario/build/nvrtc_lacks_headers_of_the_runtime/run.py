@@ -6,22 +6,8 @@ include = world.site / "cupy/_core/include"
 include.mkdir(parents=True)
 for name in ("cuda_fp16.h", "cuda_fp16.hpp"):
     shutil.copy(wheel("nvidia-cuda-runtime-cu12==12.4.127") / "nvidia/cuda_runtime/include" / name, include)
-compile_it = world.write("jit.py", f"""
-import ctypes, glob, os, site
-sites = site.getsitepackages()[0]
-nvrtc = ctypes.CDLL(glob.glob(sites + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12")[0])
-source = b'#include <cuda_fp16.h>\\nextern "C" __global__ void f(__half* x) {{ x[0] = __float2half(1.0f); }}\\n'
-options = [b"--gpu-architecture=compute_90", b"-I{include}", b"-I" + sites.encode() + b"/nvidia/cuda_runtime/include"]
-program = ctypes.c_void_p()
-nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"fused.cu", 0, None, None)
-status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-size = ctypes.c_size_t()
-nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-log = ctypes.create_string_buffer(size.value)
-nvrtc.nvrtcGetProgramLog(program, log)
-if status: raise RuntimeError(log.value.decode())
-print("compiled")
-""")
+compile_it = nvrtc_program(world, '#include <cuda_fp16.h>\nextern "C" __global__ void f(__half* x) { x[0] = __float2half(1.0f); }\n',
+                           f'b"-I{include}"', 'b"-I" + packages.encode() + b"/nvidia/cuda_runtime/include"')
 
 run = world.under_shim(world.python, compile_it)
 run.fails_with('cuda_fp16.h(129): catastrophic error: cannot open source file "vector_types.h"', status=1)

@@ -4,21 +4,8 @@ from cudiag_scenario import *
 world = World("nvidia-cuda-nvrtc-cu12==12.9.86", "nvidia-cuda-runtime-cu12==12.1.105")
 runtime = world.site / "nvidia/cuda_runtime"
 world.set["CUDA_PATH"] = str(runtime)
-compile_it = world.write("jit.py", """
-import ctypes, glob, os, site
-nvrtc = ctypes.CDLL(glob.glob(site.getsitepackages()[0] + "/nvidia/cuda_nvrtc/lib/libnvrtc.so.12")[0])
-source = b'#include <cuda_fp8.h>\\nextern "C" __global__ void f(__nv_fp8_e8m0* x) { x[0] = __nv_fp8_e8m0(1.0f); }\\n'
-options = [b"--gpu-architecture=compute_90", b"-I" + os.environ["CUDA_PATH"].encode() + b"/include"]
-program = ctypes.c_void_p()
-nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"fused.cu", 0, None, None)
-status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
-size = ctypes.c_size_t()
-nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-log = ctypes.create_string_buffer(size.value)
-nvrtc.nvrtcGetProgramLog(program, log)
-if status: raise RuntimeError(log.value.decode())
-print("compiled")
-""")
+compile_it = nvrtc_program(world, '#include <cuda_fp8.h>\nextern "C" __global__ void f(__nv_fp8_e8m0* x) { x[0] = __nv_fp8_e8m0(1.0f); }\n',
+                           'b"-I" + os.environ["CUDA_PATH"].encode() + b"/include"')
 
 run = world.under_shim(world.python, compile_it)
 run.fails_with("__nv_fp8_e8m0", status=1)
