@@ -1,6 +1,10 @@
 #include "diagnose/cuda/running.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 
 #include "diagnose/cuda/running_rules.h"
 #include "diagnose/cuda/suspects.h"
@@ -318,6 +322,57 @@ TEST(CudaNoKernelImage, OfAnUnseenFileGivesNoFix) {
     EXPECT_EQ(finding.evidence["compute_capability"], "9.0");
     EXPECT_TRUE(finding.fixes.empty());
     EXPECT_NE(finding.limits.find("not seen"), std::string::npos);
+}
+
+// A file of PTX for an architecture, as cuModuleLoad is given one.
+class PtxFile {
+  public:
+    explicit PtxFile(int sm)
+        : path_{::testing::TempDir() + "cudiag-" + std::to_string(::getpid()) + "-" +
+                std::to_string(sm) + ".ptx"} {
+        std::ofstream{path_} << ".version 8.7\n.target sm_" << sm << "\n.address_size 64\n";
+    }
+
+    ~PtxFile() { std::remove(path_.c_str()); }
+
+    PtxFile(const PtxFile&) = delete;
+    PtxFile& operator=(const PtxFile&) = delete;
+
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+TEST(CudaNoKernelImage, NamesWhatTheFileHasAndBuildsForThisGpu) {
+    const PtxFile newer{100};
+    Process process = dead(209);
+    process.cuda_failures = {on_h200(209)};
+    process.cuda_failures.front().asked_name = newer.path();
+    const Finding finding = told_of_gpu(process);
+    EXPECT_EQ(finding.evidence["architectures"], "compute_100 (PTX)");
+    EXPECT_NE(finding.title.find("has no code for NVIDIA H200"), std::string::npos)
+        << finding.title;
+    ASSERT_EQ(finding.fixes.size(), 1U);
+    EXPECT_EQ(finding.fixes.front().command, "export TORCH_CUDA_ARCH_LIST=9.0");
+    EXPECT_TRUE(advises(finding, "arch=compute_90,code=sm_90"));
+
+    const PtxFile older{80};
+    process.cuda_failures.front().asked_name = older.path();
+    const Finding unknown = told_of_gpu(process);
+    EXPECT_EQ(unknown.confidence, Confidence::likely) << "some of it should run";
+    EXPECT_TRUE(unknown.fixes.empty());
+}
+
+TEST(CudaPtxRejected, ReadsTheVersionOfTheFile) {
+    const PtxFile file{90};
+    Process process = dead(222);
+    process.cuda_driver = CudaDriver{.path = "/drv/libcuda.so.1", .version = 12040};
+    process.cuda_failures = {on_h200(222)};
+    process.cuda_failures.front().asked_name = file.path();
+    const Finding finding = told_of_gpu(process);
+    EXPECT_EQ(finding.evidence["ptx_version"], "8.7");
+    EXPECT_TRUE(advises(finding, "a driver of CUDA 12.8 or later"));
 }
 
 TEST(CudaPtxRejected, NamesBothVersionsAndNeverADriverThatIsNewEnough) {
