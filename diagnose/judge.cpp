@@ -287,7 +287,15 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
             judge_nccl(facts, process, machine, out);
         }
         if (auto finding = cuda_gave_an_error(process)) {
+            const bool launch_is_sought = finding->slug == "cuda-async-error";
+            auto unseen = launch_is_sought ? cuda_unseen_launches(process) : std::nullopt;
+            if (unseen) {
+                finding->limits += (finding->limits.empty() ? "" : "; ") + unseen->title;
+            }
             out.add(std::move(*finding));
+            if (unseen) {
+                out.add(std::move(*unseen));
+            }
         }
         if (auto finding = process_killed(process, deaths)) {
             out.add(std::move(*finding));

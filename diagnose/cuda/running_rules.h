@@ -15,6 +15,10 @@ std::optional<Finding> cuda_ptx_rejected(const RunningCase& c);
 std::optional<Finding> cuda_launch_config(const RunningCase& c);
 std::optional<Finding> cuda_out_of_memory(const RunningCase& c);
 
+// Beside cuda_async_error: objects of the process that can launch what the shim does not see
+// (docs/decisions/0005-no-exports-of-the-drivers-names.md). Reads the files of what was mapped.
+std::optional<Finding> cuda_unseen_launches(const Process& process);
+
 // The first of them that speaks.
 std::optional<Finding> cuda_gave_an_error(const Process& process);
 
