@@ -74,18 +74,6 @@ void* map_blocks(int file, std::uint64_t offset, std::uint64_t bytes, int* error
 
 }  // namespace
 
-std::uint64_t read_ticks() {
-#if defined(__x86_64__)
-    return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-    std::uint64_t ticks;
-    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
-    return ticks;
-#else
-#error "no tick counter for this architecture"
-#endif
-}
-
 std::uint64_t realtime_ns() {
     struct timespec now {};
 
@@ -269,27 +257,7 @@ RingHead* Writer::claim_ring() {
 
 void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                         const std::uint64_t (&words)[6]) {
-    // A ring of one thread needs no locked instruction.
-    const bool shared = ring->tid == kSharedRing;
-    const std::uint64_t number = __builtin_expect(shared, 0)
-                                     ? __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED)
-                                     : ring->next;
-    // A division takes as long as all the rest but the clock: rings are a power of two unless
-    // someone insists (tests/bench).
-    const std::uint32_t mask = ring_records_ - 1;
-    auto* record = reinterpret_cast<HotRecord*>(ring + 1) +
-                   ((ring_records_ & mask) == 0 ? number & mask : number % ring_records_);
-    __atomic_store_n(&record->commit, 0, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_RELEASE);
-    record->kind = kind;
-    record->flags = flags;
-    record->ticks = read_ticks();
-    memcpy(record->words, words, sizeof record->words);
-    __atomic_store_n(&record->commit, static_cast<std::uint32_t>(number & 0x7fffffffU) + 1,
-                     __ATOMIC_RELEASE);
-    if (__builtin_expect(!shared, 1)) {
-        __atomic_store_n(&ring->next, number + 1, __ATOMIC_RELEASE);
-    }
+    append_hot_record(ring, ring_records_, kind, flags, words);
 }
 
 ProgressSlot* Writer::progress() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "record/format.h"
+#include "record/hot.h"
 
 namespace cudiag {
 
@@ -63,6 +64,9 @@ class Writer {
     void append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                     const std::uint64_t (&words)[6]);
 
+    // Of each ring; 0 without any.
+    std::uint32_t ring_records() const { return ring_records_; }
+
     // Notes how the process ends; the first call wins unless it was `exec` or `abort`.
     void mark_end(EndHow how, int status);
 
@@ -83,8 +87,6 @@ class Writer {
     std::uint32_t ring_records_ = 0;
 };
 
-// rdtsc or cntvct_el0: cheap, monotonic per machine, turned into time by the header's clock pairs.
-std::uint64_t read_ticks();
 std::uint64_t realtime_ns();
 
 }  // namespace cudiag

@@ -12,6 +12,7 @@
 #include "shim/cuda/kernels.h"
 #include "shim/cuda/launches.h"
 #include "shim/forks.h"
+#include "shim/hot_state.h"
 #include "shim/lifecycle.h"
 #include "shim/modules.h"
 #include "shim/run_directory.h"
@@ -19,6 +20,9 @@
 #include "shim/text.h"
 
 namespace cudiag {
+
+HotState hot_state;
+
 namespace {
 
 constexpr size_t kNames = 17;  // recordings of one pid in one run: exec keeps the pid
@@ -30,7 +34,6 @@ Writer writer;
 char record_name[48];
 const char* why_not = nullptr;  // there is no recording
 bool breakage = false;
-uint32_t recordings = 1;  // begun by this process
 // Whether rings were asked for: a Rings, as an integer.
 uint8_t rings = 0;
 
@@ -189,7 +192,7 @@ bool add_rings() {
 
 // Rings of threads are of the recording before.
 void begin_another() {
-    __atomic_fetch_add(&recordings, 1, __ATOMIC_ACQ_REL);
+    (void)__atomic_fetch_add(&hot_state.recording, 1, __ATOMIC_ACQ_REL);
     __atomic_store_n(&rings, static_cast<uint8_t>(Rings::unasked), __ATOMIC_RELEASE);
     forget_kernels();
     forget_launches();
@@ -265,16 +268,10 @@ bool open_rings() {
     return load_state() == SessionState::open && writer.has_rings();
 }
 
-RingHead* claim_ring() {
-    return load_state() == SessionState::open ? writer.claim_ring() : nullptr;
-}
-
-void note_hot(RingHead* ring, HotKind kind, uint16_t flags, const uint64_t (&words)[6]) {
-    writer.append_hot(ring, static_cast<uint16_t>(kind), flags, words);
-}
-
-uint32_t recording_number() {
-    return __atomic_load_n(&recordings, __ATOMIC_RELAXED);
+RingHead* claim_ring(uint32_t* records) {
+    RingHead* const ring = load_state() == SessionState::open ? writer.claim_ring() : nullptr;
+    *records = writer.ring_records();
+    return ring;
 }
 
 ProgressSlot* progress_slots() {

@@ -35,12 +35,9 @@ bool note(EntryKind kind, const FieldValue* fields, size_t count);
 // there are none.
 bool open_rings();
 
-// A ring for the calling thread, nullptr if there are none; and what goes into it. The ring is
-// valid while recording_number is what it was: a fork child, and a recording given up, begin
-// another. One load.
-RingHead* claim_ring();
-void note_hot(RingHead* ring, HotKind kind, uint16_t flags, const uint64_t (&words)[6]);
-uint32_t recording_number();
+// A ring for the calling thread and the number of its records; nullptr if there are none. The ring
+// is valid while hot_state.recording is what it was.
+RingHead* claim_ring(uint32_t* records);
 
 // The page of stream progress in the recording; nullptr if none is open.
 ProgressSlot* progress_slots();

@@ -13,40 +13,33 @@
 #include "shim/start_environment.h"
 
 namespace cudiag {
+
+constinit thread_local OwnRing own_ring;
+
 namespace {
 
-// Bits of `watch`; below them the number of captures that are going on. 0, as always but for
-// those: a launch is noted and that is all.
-constexpr uint32_t kTrack = 1U << 31;
-constexpr uint32_t kSync = 1U << 30;
 constexpr uint32_t kCaptures = kSync - 1;
 
-uint32_t watch = 0;
 bool prepared = false;
 constexpr size_t kContexts = 64;
 uint64_t contexts[kContexts];
 uint64_t contexts_made = 0;
-
-// Initial-exec, as all of the shim: two words of the 64 bytes that a guest may take.
-thread_local RingHead* ring = nullptr;
-thread_local uint32_t ring_of = 0;  // which recording
 
 bool is_set(const char* name) {
     const char* value = start_variable(name);
     return value != nullptr && strcmp(value, "1") == 0;
 }
 
-__attribute__((noinline, cold)) void take_ring(uint32_t recording) {
-    ring = prepare_for_launches() ? claim_ring() : nullptr;
-    ring_of = recording;
+// nullptr if there is none.
+RingHead* ring_of_thread() {
+    if (own_ring.recording != __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED)) {
+        take_ring();
+    }
+    return own_ring.ring;
 }
 
-RingHead* own_ring() {
-    const uint32_t recording = recording_number();
-    if (__builtin_expect(ring_of != recording, 0)) {
-        take_ring(recording);
-    }
-    return ring;
+void note_hot(HotKind kind, const uint64_t (&words)[6]) {
+    append_hot_record(own_ring.ring, own_ring.records, static_cast<uint16_t>(kind), 0, words);
 }
 
 bool is_capturing(const Launch& launch) {
@@ -56,28 +49,6 @@ bool is_capturing(const Launch& launch) {
     int status = 0;
     // The legacy stream gives an error while another stream is captured: it takes no launch then.
     return ask != nullptr && ask(handle_of(launch.handle), &status) == 0 && status != 0;
-}
-
-__attribute__((noinline, cold)) void watch_launch(Launch& launch) {
-    const KeepErrno keep;
-    const uint32_t now = __atomic_load_n(&watch, __ATOMIC_RELAXED);
-    launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
-    if ((now & kCaptures) != 0 && is_capturing(launch)) {
-        launch.flags |= kCapturing;
-    } else if ((now & kTrack) != 0) {
-        mark_launch(launch);
-    }
-}
-
-uint64_t pair(uint32_t low, uint32_t high) {
-    return low | static_cast<uint64_t>(high) << 32;
-}
-
-// 21 bits: a launch with more threads than that fails, and its failure is noted in full.
-uint64_t packed(const uint32_t (&block)[3]) {
-    constexpr unsigned kBits = 21;
-    constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
-    return (block[0] & kMask) | (block[1] & kMask) << kBits | (block[2] & kMask) << 2 * kBits;
 }
 
 struct Count {
@@ -132,32 +103,29 @@ bool prepare_for_launches() {
     if (!__atomic_exchange_n(&prepared, true, __ATOMIC_ACQ_REL)) {
         note_driver();
         listen_to_driver();
-        const uint32_t wanted = (is_set("CUDIAG_TRACK") && begin_progress() ? kTrack : 0) |
-                                (is_set("CUDIAG_SYNC") ? kSync : 0);
-        (void)__atomic_or_fetch(&watch, wanted, __ATOMIC_ACQ_REL);
+        const uint32_t wanted =
+            (is_set("CUDIAG_TRACK") && begin_progress() ? kTrack : 0) | (is_set("CUDIAG_SYNC") ? kSync : 0);
+        (void)__atomic_or_fetch(&hot_state.watch, wanted, __ATOMIC_ACQ_REL);
     }
     return true;
 }
 
-void note_launch(Launch& launch) {
-    RingHead* const own = own_ring();
-    if (__builtin_expect(__atomic_load_n(&watch, __ATOMIC_RELAXED) != 0, 0)) {
-        watch_launch(launch);
-    }
-    if (own == nullptr) {
-        return;
-    }
-    const uint64_t words[6] = {launch.function,
-                               launch.stream,
-                               pair(launch.grid[0], launch.grid[1]),
-                               pair(launch.grid[2], launch.shared),
-                               packed(launch.block),
-                               pair(launch.mark, launch.site)};
-    note_hot(own, launch.kind, launch.flags, words);
+__attribute__((noinline, cold)) void take_ring() {
+    const uint32_t recording = __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED);
+    uint32_t records = 0;
+    RingHead* const ring = prepare_for_launches() ? claim_ring(&records) : nullptr;
+    own_ring = {.ring = ring, .recording = recording, .records = records};
 }
 
-bool must_settle() {
-    return (__atomic_load_n(&watch, __ATOMIC_RELAXED) & (kTrack | kSync)) != 0;
+__attribute__((noinline, cold)) void watch_launch(Launch& launch) {
+    const KeepErrno keep;
+    const uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED);
+    launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
+    if ((now & kCaptures) != 0 && is_capturing(launch)) {
+        launch.flags |= kCapturing;
+    } else if ((now & kTrack) != 0) {
+        mark_launch(launch);
+    }
 }
 
 int settle_launch(const Launch& launch) {
@@ -166,12 +134,12 @@ int settle_launch(const Launch& launch) {
         return 0;
     }
     if (launch.mark != 0 && !finish_mark(launch)) {
-        (void)__atomic_and_fetch(&watch, ~kTrack, __ATOMIC_ACQ_REL);
+        (void)__atomic_and_fetch(&hot_state.watch, ~kTrack, __ATOMIC_ACQ_REL);
     }
     const AskedDriver& driver = asked_driver();
     auto* const wait =
         launch.per_thread ? driver.cuStreamSynchronize_ptsz : driver.cuStreamSynchronize;
-    if ((__atomic_load_n(&watch, __ATOMIC_RELAXED) & kSync) == 0 || wait == nullptr) {
+    if ((__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) & kSync) == 0 || wait == nullptr) {
         return 0;
     }
     const uint64_t began = read_ticks();
@@ -187,11 +155,11 @@ void note_waited(WaitedFor what, uint64_t handle, uint64_t began) {
     if (!__atomic_load_n(&prepared, __ATOMIC_ACQUIRE)) {
         return;
     }
-    if (RingHead* const own = own_ring()) {
+    if (ring_of_thread() != nullptr) {
         const uint64_t words[6] = {handle, static_cast<uint64_t>(what),
                                    began,  __atomic_load_n(&contexts_made, __ATOMIC_RELAXED),
                                    0,      0};
-        note_hot(own, HotKind::waited, 0, words);
+        note_hot(HotKind::waited, words);
     }
 }
 
@@ -212,23 +180,24 @@ void note_context(uint64_t context) {
 void note_failure_in_ring(uint64_t call, int error, uint64_t stream, uint64_t function,
                           bool refused_launch) {
     // A process that never launched has no rings, and gets none for this.
-    if (ring_of == recording_number() && ring != nullptr) {
+    if (own_ring.ring != nullptr &&
+        own_ring.recording == __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED)) {
         const uint64_t words[6] = {
             static_cast<uint64_t>(static_cast<unsigned>(error)), stream, function, call,
             refused_launch ? uint64_t{1} : uint64_t{0},          0};
-        note_hot(ring, HotKind::call_failed, 0, words);
+        note_hot(HotKind::call_failed, words);
     }
 }
 
 void note_capture(bool begins) {
     if (begins) {
-        (void)__atomic_add_fetch(&watch, 1, __ATOMIC_ACQ_REL);
+        (void)__atomic_add_fetch(&hot_state.watch, 1, __ATOMIC_ACQ_REL);
         return;
     }
-    uint32_t now = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
+    uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_ACQUIRE);
     // A capture that was begun before the driver was seen is not counted.
     while ((now & kCaptures) != 0 &&
-           !__atomic_compare_exchange_n(&watch, &now, now - 1, true, __ATOMIC_ACQ_REL,
+           !__atomic_compare_exchange_n(&hot_state.watch, &now, now - 1, true, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
     }
 }
@@ -249,7 +218,7 @@ void note_graph(uint64_t executable, void* graph) {
 
 void forget_launches() {
     prepared = false;
-    watch = 0;
+    hot_state.watch = 0;
     forget_progress();
     forget_sites();
 }

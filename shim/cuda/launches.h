@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-#include "record/format.h"
+#include "record/hot.h"
+#include "shim/hot_state.h"
 
 namespace cudiag {
 
@@ -27,11 +28,59 @@ struct Launch {
 // log, CUDIAG_TRACK); once. False if there is no recording.
 bool prepare_for_launches();
 
+// The ring of a thread: two words of the 64 bytes of thread-locals that a guest may take.
+struct OwnRing {
+    RingHead* ring = nullptr;  // nullptr: there are none
+    uint32_t recording = 0;    // whose
+    uint32_t records = 0;
+};
+
+// Initial-exec, as all of the shim.
+extern constinit thread_local OwnRing own_ring;
+
+// Bits of hot_state.watch; below them the number of captures that are going on.
+inline constexpr uint32_t kTrack = 1U << 31;
+inline constexpr uint32_t kSync = 1U << 30;
+
+// The rare ways of note_launch: a thread's first launch; a launch that is captured or marked.
+void take_ring();
+void watch_launch(Launch& launch);
+
 // Around a launch: note_launch before it (it may never return), settle_launch after it, if it
 // succeeded and must_settle said so. What settling waits for may fail: that error is returned, 0
 // else. No allocation and no lock; not async-signal-safe, as CUDA is not.
-void note_launch(Launch& launch);
-bool must_settle();
+__attribute__((always_inline)) inline void note_launch(Launch& launch) {
+    if (__builtin_expect(
+            own_ring.recording != __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED), 0)) {
+        take_ring();
+    }
+    if (__builtin_expect(__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) != 0, 0)) {
+        watch_launch(launch);
+    }
+    if (__builtin_expect(own_ring.ring == nullptr, 0)) {
+        return;
+    }
+    const auto pair = [](uint32_t low, uint32_t high) {
+        return low | static_cast<uint64_t>(high) << 32;
+    };
+    // 21 bits each: a launch with more threads than that fails, and its failure is noted in full.
+    constexpr unsigned kBits = 21;
+    constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
+    const uint64_t words[6] = {launch.function,
+                               launch.stream,
+                               pair(launch.grid[0], launch.grid[1]),
+                               pair(launch.grid[2], launch.shared),
+                               (launch.block[0] & kMask) | (launch.block[1] & kMask) << kBits |
+                                   (launch.block[2] & kMask) << 2 * kBits,
+                               pair(launch.mark, launch.site)};
+    append_hot_record(own_ring.ring, own_ring.records, static_cast<uint16_t>(launch.kind),
+                      launch.flags, words);
+}
+
+inline bool must_settle() {
+    return (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) & (kTrack | kSync)) != 0;
+}
+
 int settle_launch(const Launch& launch);
 
 // A wait succeeded that began at those ticks; of a stream (as in Launch::stream) or of a context
