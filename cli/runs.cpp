@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -190,7 +191,28 @@ void remove_run(const std::string& run) {
     }
 }
 
+namespace {
+
+// What processes that were killed left in shared memory (shim/cuda/progress.cpp), a page each.
+void prune_marks() {
+    constexpr auto kKept = std::chrono::hours{24 * 7};
+    const auto now = fs::file_time_type::clock::now();
+    std::error_code error;
+    const fs::path marks = fmt::format("/dev/shm/cudiag-{}", geteuid());
+    for (const auto& file : fs::directory_iterator(marks, error)) {
+        const std::string name = file.path().stem().string();
+        const fs::path process = "/proc/" + name.substr(name.rfind('-') + 1);
+        if (file.path().extension() == ".marks" && !fs::exists(process, error) &&
+            now - file.last_write_time(error) > kKept) {
+            fs::remove(file.path(), error);
+        }
+    }
+}
+
+}  // namespace
+
 void prune_runs(const std::string& but) {
+    prune_marks();
     std::size_t kept = 0;
     std::uintmax_t bytes = 0;
     for (const std::string& run : all_runs()) {

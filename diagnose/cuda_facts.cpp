@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "diagnose/build/steps.h"
@@ -232,8 +233,8 @@ void add_launches(const Recording& recording, const Kernels& kernels, const Site
     process.launches_lost = recording.lost.overwritten;
 }
 
-void add_progress(const Recording& recording, Process& process) {
-    for (const ProgressSlot& slot : recording.progress) {
+void add_progress(const std::vector<ProgressSlot>& marks, Process& process) {
+    for (const ProgressSlot& slot : marks) {
         const bool per_thread = low(slot.stream) == kPerThreadStream && high(slot.stream) != 0;
         process.progress.push_back(
             {.stream = per_thread ? kPerThreadStream : slot.stream,
@@ -261,6 +262,17 @@ void add_progress(const Recording& recording, Process& process) {
             launch.done = true;
         }
     }
+    // What stands before a finished launch in its stream is finished, marked or not.
+    std::set<std::pair<std::uint64_t, std::int32_t>> come_by;
+    for (auto launch = process.launches.rbegin(); launch != process.launches.rend(); ++launch) {
+        const auto stream =
+            std::pair{launch->stream, launch->stream == kPerThreadStream ? launch->tid : 0};
+        if (launch->mark != 0 && launch->done) {
+            come_by.insert(stream);
+        } else if (!launch->capturing && come_by.count(stream) > 0) {
+            launch->done = true;
+        }
+    }
 }
 
 }  // namespace
@@ -279,6 +291,7 @@ void add_cuda_facts(const Recording& recording, Process& process) {
     Kernels kernels;
     DriverLog log;
     Sites sites;
+    std::vector<ProgressSlot> marks = recording.progress;
     for (const EntryRead& entry : recording.entries) {
         switch (entry.kind) {
             case EntryKind::cuda_driver:
@@ -302,6 +315,10 @@ void add_cuda_facts(const Recording& recording, Process& process) {
             case EntryKind::cuda_tracking:
                 process.tracking = entry.text(Field::text);
                 process.tracked = process.tracked || process.tracking.empty();
+                // While it is there, the recording's own page is older.
+                if (auto apart = read_marks(std::string{entry.text(Field::path)}); !apart.empty()) {
+                    marks = std::move(apart);
+                }
                 break;
             case EntryKind::cuda_call_failed: {
                 FailedCudaCall call = failed_call_of(entry);
@@ -315,7 +332,7 @@ void add_cuda_facts(const Recording& recording, Process& process) {
         }
     }
     add_launches(recording, kernels, sites, process);
-    add_progress(recording, process);
+    add_progress(marks, process);
 }
 
 }  // namespace cudiag

@@ -129,8 +129,9 @@ std::string render_copies(const Json& copies, const Painter& painter) {
 }
 
 // Launches, a line each. Where they are not pinned down, the kernels among them and how often.
-std::string render_suspects(const Json& evidence, const Painter& painter) {
-    const Json& suspects = evidence.at("suspects");
+std::string render_launches(const Json& evidence, const char* key, const char* label,
+                            const Painter& painter) {
+    const Json& suspects = evidence.at(key);
     std::string out;
     constexpr std::size_t kMost = 6;
     if (evidence.contains("kernels") && suspects.size() > kMost) {
@@ -153,7 +154,7 @@ std::string render_suspects(const Json& evidence, const Painter& painter) {
         if (suspect.contains("python")) {
             text += ", " + suspect.value("python", "");
         }
-        out += painter.line(first ? "suspect" : "", text);
+        out += painter.line(first ? label : "", text);
         first = false;
     }
     return out;
@@ -209,7 +210,7 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
     static const std::set<std::string> told_elsewhere{
         "error",   "asked",     "chain",    "searched", "near_misses", "cause_slug",
-        "library", "needed_by", "packages", "suspects", "kernels"};
+        "library", "needed_by", "packages", "suspects", "kernels",     "unfinished"};
     std::string out;
     if (evidence.contains("error")) {
         out += painter.line("error", text_of(evidence.at("error")));
@@ -224,7 +225,10 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
         out += render_copies(evidence.at("near_misses"), painter);
     }
     if (evidence.contains("suspects")) {
-        out += render_suspects(evidence, painter);
+        out += render_launches(evidence, "suspects", "suspect", painter);
+    }
+    if (evidence.contains("unfinished")) {
+        out += render_launches(evidence, "unfinished", "on the GPU", painter);
     }
     if (!evidence.contains("chain") && evidence.contains("needed_by")) {
         out += painter.line("needed by", text_of(evidence.at("needed_by")));

@@ -105,7 +105,8 @@ enum class EntryKind : std::uint16_t {
     cuda_log = 19,       // a line that the driver wrote in its log: text, level
     cuda_graph = 20,     // a graph was instantiated: handle, count (its kernels)
     cuda_site = 21,      // a place in Python that launches: index, frames
-    cuda_tracking = 22,  // CUDIAG_TRACK or CUDIAG_SYNC: name, and text, why not, if it is off
+    cuda_tracking = 22,  // CUDIAG_TRACK: name; text, why not, if it is off; path, of a ProgressSlot
+                         // page that is kept apart while the process lives
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.

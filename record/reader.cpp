@@ -236,16 +236,22 @@ void read_rings(std::span<const std::byte> bytes, Recording& recording) {
                      [](const HotRead& a, const HotRead& b) { return a.ticks < b.ticks; });
 }
 
+std::vector<ProgressSlot> slots_in(std::span<const std::byte> bytes, std::uint64_t offset) {
+    std::vector<ProgressSlot> slots;
+    ProgressSlot slot{};
+    for (std::size_t i = 0; i < kProgressSlots && load(bytes, offset + i * sizeof slot, slot);
+         ++i) {
+        if (slot.launched != 0) {
+            slots.push_back(slot);
+        }
+    }
+    return slots;
+}
+
 void read_progress(std::span<const std::byte> bytes, Recording& recording) {
     const std::uint64_t offset = recording.header.progress_offset;
-    ProgressSlot slot{};
-    const bool there =
-        offset >= kHeaderBytes && recording.header.log_offset >= offset + kProgressBytes;
-    for (std::size_t i = 0;
-         there && i < kProgressSlots && load(bytes, offset + i * sizeof slot, slot); ++i) {
-        if (slot.launched != 0) {
-            recording.progress.push_back(slot);
-        }
+    if (offset >= kHeaderBytes && recording.header.log_offset >= offset + kProgressBytes) {
+        recording.progress = slots_in(bytes, offset);
     }
 }
 
@@ -421,6 +427,14 @@ ReadResult read_recording(const std::string& path) {
         note_unread(file, *result.recording);
     }
     return result;
+}
+
+std::vector<ProgressSlot> read_marks(const std::string& path) {
+    const FileRead file = read_file(path, [](std::span<const std::byte>, std::uint64_t size) {
+        return size == kProgressBytes;
+    });
+    return file.bytes.size() == kProgressBytes ? slots_in(file.bytes, 0)
+                                               : std::vector<ProgressSlot>{};
 }
 
 ReadResult read_journal(const std::string& path) {

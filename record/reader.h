@@ -72,6 +72,10 @@ struct ReadResult {
     ReadError error;
 };
 
+// The marks of a process in a file of shared memory (EntryKind::cuda_tracking: path): the slots in
+// use, none if it is no such file or not a regular one.
+std::vector<ProgressSlot> read_marks(const std::string& path);
+
 ReadResult parse_recording(std::span<const std::byte> bytes);
 ReadResult read_recording(const std::string& path);
 

@@ -12,6 +12,7 @@
 #include "shim/asked.h"
 #include "shim/build.h"
 #include "shim/cuda/failed_calls.h"
+#include "shim/cuda/progress.h"
 #include "shim/explain.h"
 #include "shim/forks.h"
 #include "shim/journal.h"
@@ -132,6 +133,7 @@ void finish(EndHow how, int status) {
     if (failed && recorded) {
         (void)note_modules();
     }
+    end_progress();
     mark_end(how, status);
     if (!failed && !breakage_noted() && printing() != Printing::all) {
         if (is_root()) {
@@ -189,6 +191,7 @@ void note_exec(bool replaces) {
     if (session_state() != SessionState::open || in_vfork_child()) {
         return;
     }
+    end_progress();
     if (replaces && !breakage_noted()) {
         discard_session(false);
     } else {

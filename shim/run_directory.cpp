@@ -184,6 +184,19 @@ int open_run_directory() {
     return walk(false);
 }
 
+int make_own_directory(const char* parent, const char* name) {
+    const int at = openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) {
+        return -1;
+    }
+    (void)mkdirat(at, name, 0700);
+    const int opened = open_own(at, name);
+    const int error = errno;
+    (void)close(at);
+    errno = error;
+    return opened;
+}
+
 void forget_run_directory() {
     known = false;
 }

@@ -21,6 +21,10 @@ int make_run_directory();
 // Opens it if it is there: a descriptor, or -1 with errno.
 int open_run_directory();
 
+// A directory of our own (0700) in a shared one: made if it is not there, and opened; a descriptor,
+// or -1 with errno. No link is followed, and nobody else's directory is taken.
+int make_own_directory(const char* parent, const char* name);
+
 // In a fork child: another process, perhaps of another run.
 void forget_run_directory();
 

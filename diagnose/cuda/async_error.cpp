@@ -15,48 +15,12 @@ namespace {
 
 constexpr std::size_t kMostTold = 16;
 
-std::string name_of(const CudaLaunch& launch) {
-    if (!launch.graph) {
-        return brief_kernel_name(launch.kernel);
-    }
-    return launch.kernels == 0 ? "a CUDA graph"
-                               : fmt::format("a CUDA graph of {} kernels", launch.kernels);
-}
-
-std::string stream_name(const CudaLaunch& launch) {
-    return launch.stream == kLegacyStream      ? "default"
-           : launch.stream == kPerThreadStream ? fmt::format("default of thread {}", launch.tid)
-                                               : fmt::format("{:#x}", launch.stream);
-}
-
-nlohmann::ordered_json as_json(const CudaLaunch& launch, const RunningCase& c) {
-    nlohmann::ordered_json told;
-    told["kernel"] = name_of(launch);
-    if (!launch.graph) {
-        told["signature"] = kernel_name(launch.kernel);
-        told["grid"] = extent(launch.shape.grid);
-        told["block"] = extent(launch.shape.block);
-        if (launch.shape.shared_bytes != 0) {
-            told["shared_bytes"] = launch.shape.shared_bytes;
-        }
-    }
-    told["stream"] = stream_name(launch);
-    if (c.failed != nullptr && c.failed->time_ns >= launch.time_ns) {
-        told["us_before"] = (c.failed->time_ns - launch.time_ns) / 1000;
-    }
-    if (!launch.python.empty()) {
-        const PythonFrame& frame = launch.python.front();
-        told["python"] = fmt::format("{}:{} in {}", frame.file, frame.line, frame.function);
-    }
-    return told;
-}
-
 // Kernels by how often they were pending, in the order of the suspects.
 nlohmann::ordered_json kernels_of(const Suspects& suspects) {
     std::map<std::string, std::uint64_t> counts;
     std::vector<std::string> order;
     for (const CudaLaunch* launch : suspects.launches) {
-        const std::string name = name_of(*launch);
+        const std::string name = launch_name(*launch);
         if (++counts[name] == 1) {
             order.push_back(name);
         }
@@ -81,10 +45,10 @@ std::string title_of(const RunningCase& c, const Suspects& suspects, const GpuFa
     }
     const CudaLaunch& first = *suspects.launches.front();
     if (suspects.launches.size() == 1) {
-        return fmt::format("{}: {}", what, name_of(first));
+        return fmt::format("{}: {}", what, launch_name(first));
     }
     if (suspects.pinned == Pinned::marked) {
-        return fmt::format("{}: {}, or what {} other {} ran at that time", what, name_of(first),
+        return fmt::format("{}: {}, or what {} other {} ran at that time", what, launch_name(first),
                            suspects.launches.size() - 1,
                            suspects.launches.size() == 2 ? "stream" : "streams");
     }
@@ -149,7 +113,7 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
         if (launches.size() == kMostTold) {
             break;
         }
-        launches.push_back(as_json(*launch, c));
+        launches.push_back(launch_json(*launch, c.failed));
     }
     finding.evidence["suspects"] = std::move(launches);
     if (suspects.launches.size() > 1) {

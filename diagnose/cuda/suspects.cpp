@@ -1,5 +1,7 @@
 #include "diagnose/cuda/suspects.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -12,6 +14,12 @@ using StreamKey = std::pair<std::uint64_t, std::int32_t>;
 
 StreamKey stream_of(const CudaLaunch& launch) {
     return {launch.stream, launch.stream == kPerThreadStream ? launch.tid : 0};
+}
+
+std::string stream_name(const CudaLaunch& launch) {
+    return launch.stream == kLegacyStream      ? "default"
+           : launch.stream == kPerThreadStream ? fmt::format("default of thread {}", launch.tid)
+                                               : fmt::format("{:#x}", launch.stream);
 }
 
 // Ran, or was to run, when the error was reported.
@@ -76,6 +84,36 @@ Suspects suspects_of(const RunningCase& c) {
         suspects.lost = false;
     }
     return suspects;
+}
+
+std::string launch_name(const CudaLaunch& launch) {
+    if (!launch.graph) {
+        return brief_kernel_name(launch.kernel);
+    }
+    return launch.kernels == 0 ? "a CUDA graph"
+                               : fmt::format("a CUDA graph of {} kernels", launch.kernels);
+}
+
+nlohmann::ordered_json launch_json(const CudaLaunch& launch, const FailedCudaCall* failed) {
+    nlohmann::ordered_json told;
+    told["kernel"] = launch_name(launch);
+    if (!launch.graph) {
+        told["signature"] = kernel_name(launch.kernel);
+        told["grid"] = extent(launch.shape.grid);
+        told["block"] = extent(launch.shape.block);
+        if (launch.shape.shared_bytes != 0) {
+            told["shared_bytes"] = launch.shape.shared_bytes;
+        }
+    }
+    told["stream"] = stream_name(launch);
+    if (failed != nullptr && failed->time_ns >= launch.time_ns) {
+        told["us_before"] = (failed->time_ns - launch.time_ns) / 1000;
+    }
+    if (!launch.python.empty()) {
+        const PythonFrame& frame = launch.python.front();
+        told["python"] = fmt::format("{}:{} in {}", frame.file, frame.line, frame.function);
+    }
+    return told;
 }
 
 }  // namespace cudiag

@@ -2,6 +2,7 @@
 // later call, and what the GPU had not finished then is all that comes into question.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,12 @@ struct Suspects {
 };
 
 Suspects suspects_of(const RunningCase& c);
+
+// The kernel, or "a CUDA graph of 20 kernels".
+std::string launch_name(const CudaLaunch& launch);
+
+// kernel, signature, grid, block, shared_bytes, stream, us_before (the failed call, if there is
+// one), python.
+nlohmann::ordered_json launch_json(const CudaLaunch& launch, const FailedCudaCall* failed);
 
 }  // namespace cudiag

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "diagnose/cuda/suspects.h"
 #include "diagnose/process/rules.h"
 #include "record/format.h"
 
@@ -12,6 +13,27 @@ namespace {
 const char* signal_name(int signal) {
     const char* name = sigabbrev_np(signal);
     return name == nullptr ? "?" : name;
+}
+
+// Where each stream of the GPU stood, which its marks tell: a kernel that does not end leaves its
+// program nothing but a signal.
+void add_unfinished(const Process& process, Finding& finding) {
+    const Suspects running =
+        suspects_of({.process = process, .told = {}, .failed = nullptr, .sticky = false});
+    if (running.pinned != Pinned::marked) {
+        return;
+    }
+    auto launches = nlohmann::ordered_json::array();
+    for (const CudaLaunch* launch : running.launches) {
+        launches.push_back(launch_json(*launch, nullptr));
+    }
+    finding.evidence["unfinished"] = std::move(launches);
+    finding.evidence["unfinished_launches"] = running.pending;
+    const CudaLaunch& first = *running.launches.front();
+    finding.title += fmt::format("; the GPU had not finished {}", launch_name(first));
+    if (running.launches.size() == 1) {
+        finding.python = first.python;
+    }
 }
 
 }  // namespace
@@ -49,6 +71,7 @@ std::optional<Finding> process_killed(const Process& process,
     finding.evidence["last_events"] = std::move(last);
     finding.evidence["exit_path"] =
         aborted ? "abort()" : "none of exit, _exit, quick_exit, abort or exec was called";
+    add_unfinished(process, finding);
     finding.limits = signal != 0 ? "names the signal, not its sender"
                                  : "which signal it was is known to the parent process only (start "
                                    "it with `cudiag run` to have it "

@@ -104,7 +104,7 @@ bool prepare_for_launches() {
         note_driver();
         listen_to_driver();
         const uint32_t wanted =
-            (is_set("CUDIAG_TRACK") && begin_progress() ? kTrack : 0) | (is_set("CUDIAG_SYNC") ? kSync : 0);
+            (is_set("CUDIAG_TRACK") ? kTrack : 0) | (is_set("CUDIAG_SYNC") ? kSync : 0);
         (void)__atomic_or_fetch(&hot_state.watch, wanted, __ATOMIC_ACQ_REL);
     }
     return true;

@@ -1,6 +1,8 @@
 #include "shim/cuda/progress.h"
 
+#include <fcntl.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -9,7 +11,9 @@
 #include "shim/cuda/asked_driver.h"
 #include "shim/cuda/driver_log.h"
 #include "shim/cuda/failed_calls.h"
+#include "shim/run_directory.h"
 #include "shim/session.h"
+#include "shim/text.h"
 
 namespace cudiag {
 namespace {
@@ -18,16 +22,69 @@ constexpr size_t kPage = kProgressBytes;
 constexpr size_t kStreams = 4096;
 constexpr uint64_t kGone = ~uint64_t{0};
 
-// In the recording, or, where the driver refuses memory of a file, one page of no file.
+// In the recording. Where the driver refuses that (pages of most file systems cannot be pinned for
+// long), in a file of shared memory, which is there after a SIGKILL as well; else in a page of no
+// file.
 ProgressSlot* slots = nullptr;
 bool in_recording = false;
+char shared_file[256];  // "" if it is none; in kSharedMemory
 unsigned long long device_address = 0;
+constexpr uint8_t kUnbegun = 0, kBeginning = 1, kBegun = 2, kRefused = 3;
+uint8_t begun = kUnbegun;
 uint64_t streams[kStreams];
+
+constexpr const char* kSharedMemory = "/dev/shm";
 
 void tell(const char* why) {
     const FieldValue fields[] = {FieldValue::of(Field::name, "CUDIAG_TRACK"),
-                                 FieldValue::of(Field::text, why)};
-    (void)note(EntryKind::cuda_tracking, fields, 2);
+                                 FieldValue::of(Field::text, why),
+                                 FieldValue::of(Field::path, shared_file)};
+    (void)note(EntryKind::cuda_tracking, fields, shared_file[0] != '\0' ? 3 : 2);
+}
+
+ProgressSlot* map_page(int flags, int file) {
+    void* const page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, flags, file, 0);
+    return page == MAP_FAILED ? nullptr : static_cast<ProgressSlot*>(page);
+}
+
+// "/dev/shm/cudiag-1000/5f0c22d1-1234567-4711-4712.marks": of this process of this run.
+ProgressSlot* map_shared_file() {
+    char directory[32];
+    Text{directory, sizeof directory}.add("cudiag-").add(static_cast<uint64_t>(geteuid()));
+    const int at = make_own_directory(kSharedMemory, directory);
+    if (at < 0) {
+        return nullptr;
+    }
+    const char* run = strrchr(run_directory(), '/');
+    Text path{shared_file, sizeof shared_file};
+    path.add(kSharedMemory).add("/").add(directory);
+    const size_t name = path.length() + 1;
+    path.add(run != nullptr ? run : "/").add("-").add(static_cast<uint64_t>(getpid()));
+    path.add(".marks");
+    const int file =
+        openat(at, shared_file + name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    (void)close(at);
+    ProgressSlot* page = nullptr;
+    if (file >= 0 && posix_fallocate(file, 0, kPage) == 0) {
+        page = map_page(MAP_SHARED, file);
+    }
+    if (file >= 0) {
+        (void)close(file);
+    }
+    if (page == nullptr) {
+        if (file >= 0) {
+            (void)unlink(shared_file);
+        }
+        shared_file[0] = '\0';
+    }
+    return page;
+}
+
+void remove_shared_file() {
+    if (shared_file[0] != '\0') {
+        (void)unlink(shared_file);
+        shared_file[0] = '\0';
+    }
 }
 
 bool give_to_driver(void* page) {
@@ -35,6 +92,22 @@ bool give_to_driver(void* page) {
     constexpr unsigned kPortableAndMapped = 3;  // CU_MEMHOSTREGISTER_PORTABLE | _DEVICEMAP
     return driver.cuMemHostRegister_v2(page, kPage, kPortableAndMapped) == 0 &&
            driver.cuMemHostGetDevicePointer_v2(&device_address, page, 0) == 0;
+}
+
+// The first that the driver takes of what lasts longest.
+bool take_memory() {
+    slots = progress_slots();
+    in_recording = slots != nullptr && give_to_driver(slots);
+    if (in_recording) {
+        return true;
+    }
+    slots = map_shared_file();
+    if (slots != nullptr && give_to_driver(slots)) {
+        return true;
+    }
+    remove_shared_file();
+    slots = map_page(MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    return slots != nullptr && give_to_driver(slots);
 }
 
 size_t first_place(uint64_t stream) {
@@ -93,8 +166,7 @@ ProgressSlot* slot_of(const Launch& launch) {
     return context == 0 ? nullptr : slot_for(context, launch.stream | thread);
 }
 
-}  // namespace
-
+// False: there will be no marks.
 bool begin_progress() {
     const Asking asking;
     const AskedDriver& driver = asked_driver();
@@ -103,27 +175,31 @@ bool begin_progress() {
         tell("this driver has no cuStreamWriteValue32_v2 (CUDA 11.7)");
         return false;
     }
-    if (current_context() == 0) {
-        tell("no context was current at the first launch");
+    if (!take_memory()) {
+        tell("the driver cannot map memory of the host");
         return false;
-    }
-    slots = progress_slots();
-    in_recording = slots != nullptr && give_to_driver(slots);
-    if (!in_recording) {
-        void* const page =
-            mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        slots = page == MAP_FAILED ? nullptr : static_cast<ProgressSlot*>(page);
-        if (slots == nullptr || !give_to_driver(slots)) {
-            tell("the driver cannot map memory of the host");
-            return false;
-        }
     }
     tell("");
     return true;
 }
 
+// Memory is registered in a context: there is none before the first launch. Launches of other
+// threads meanwhile have no marks; that they are done is known from those behind them.
+bool has_begun() {
+    uint8_t now = __atomic_load_n(&begun, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(now == kUnbegun, 0) && current_context() != 0 &&
+        __atomic_compare_exchange_n(&begun, &now, kBeginning, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        now = begin_progress() ? kBegun : kRefused;
+        __atomic_store_n(&begun, now, __ATOMIC_RELEASE);
+    }
+    return now == kBegun;
+}
+
+}  // namespace
+
 void mark_launch(Launch& launch) {
-    ProgressSlot* const slot = was_made(launch.stream) ? slot_of(launch) : nullptr;
+    ProgressSlot* const slot = has_begun() && was_made(launch.stream) ? slot_of(launch) : nullptr;
     launch.mark = slot == nullptr ? 0 : __atomic_add_fetch(&slot->launched, 1, __ATOMIC_ACQ_REL);
 }
 
@@ -164,6 +240,11 @@ void keep_progress() {
     }
 }
 
+void end_progress() {
+    keep_progress();
+    remove_shared_file();
+}
+
 void note_stream(uint64_t stream, bool made) {
     size_t at = first_place(stream);
     for (size_t i = 0; i < kStreams; ++i, at = (at + 1) % kStreams) {
@@ -184,9 +265,11 @@ void note_stream(uint64_t stream, bool made) {
 }
 
 void forget_progress() {
+    begun = kUnbegun;
     slots = nullptr;
     in_recording = false;
     device_address = 0;
+    shared_file[0] = '\0';  // a parent's, in a fork child
 }
 
 }  // namespace cudiag

@@ -8,11 +8,9 @@
 
 namespace cudiag {
 
-// Registers the memory with the driver, in the context that is current. False, and a note why, if
-// that cannot be.
-bool begin_progress();
-
-// Gives the launch its number, unless its stream is one that we did not see being made.
+// Gives the launch its number, unless its stream is one that we did not see being made. The first
+// one registers the memory with the driver, in the context that is current; where that cannot be, a
+// note says why, and there are no marks.
 void mark_launch(Launch& launch);
 
 // The launch succeeded: lets its stream write the number. False if the driver refused: there will
@@ -21,6 +19,9 @@ bool finish_mark(const Launch& launch);
 
 // Copies what the GPU wrote into the recording, where it does not write there itself.
 void keep_progress();
+
+// The process ends or becomes another program: the recording holds it all from now on.
+void end_progress();
 
 // Streams as they come and go; the default ones are always there.
 void note_stream(uint64_t stream, bool made);

@@ -54,8 +54,8 @@ assert graph["count"] == 4 and [words[0] for words in hot(both, GRAPH)] == [grap
 assert all(entry["flags"] == 0 for entry in both.recordings()[0] if entry.kind == "hot")
 
 # Marks: what the GPU itself says. One slot a stream; the faulty launch is the first that is not finished on its own.
-for register in (0, 1):
-    both = story(4, 5000, 5000, 0, wrong=True, CUDIAG_TRACK=1, fails={"cuMemHostRegister_v2": 1} if register else None)
+for register, more in ((0, {}), (0, {"FAKE_DRIVER_REFUSES_FILES": 1}), (1, {})):
+    both = story(4, 5000, 5000, 0, wrong=True, CUDIAG_TRACK=1, fails={"cuMemHostRegister_v2": 1} if register else None, **more)
     recording, = both.recordings()
     why, = both.recorded("cuda_tracking")
     slots = {entry["stream"]: entry for entry in recording if entry.kind == "progress"}
@@ -63,6 +63,9 @@ for register in (0, 1):
         assert why["text"] == "the driver cannot map memory of the host" and not slots, (why, slots)
         continue
     assert why["text"] == "" and len(slots) == 4
+    # Kept apart while the process lives, and nothing is left of it.
+    apart = why.all("path")
+    assert bool(apart) == bool(more) and not any(Path(path).exists() for path in apart), apart
     wrong, = [words for words in hot(both, LAUNCH) if words[2] == 70000 | 2 << 32]
     assert slots[wrong[1]]["finished"] + 1 == wrong[5], (slots, wrong)
     assert all("cuStreamWriteValue32" not in line["text"] for line in both.recorded("cuda_log")), "of ours, and not the program's"

@@ -4,7 +4,8 @@
     environment(fails={"cuInit": 100})      which of its functions give an error
 
 It has a GPU of a kind: launches and marks (cuStreamWriteValue32) wait in their streams and are worked off in turn, some behind the host, until
-a kernel named FAKE_DRIVER_FAULTY comes: that one never ends, and every call gives FAKE_DRIVER_FAULT (700) from then on.
+a kernel named FAKE_DRIVER_FAULTY comes: that one never ends, and every call gives FAKE_DRIVER_FAULT (700) from then on; with FAKE_DRIVER_HANGS=1
+none tells it, the other streams go on, and a wait for it never returns. FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
 
 Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not; FAKE_DRIVER_BARE=1: it does nothing at all, for measuring). cuGetProcAddress answers as the driver's
 does: with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
@@ -31,6 +32,7 @@ HEAD = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char* fails;
 static int quiet, bare;
@@ -96,17 +98,23 @@ static struct stream* stream_of(unsigned long long handle) {
 static int work(unsigned until) {
     static unsigned turn;
     const char* faulty = getenv("FAKE_DRIVER_FAULTY");
-    for (; !dead && waiting > until; ++turn) {
+    const int hangs = getenv("FAKE_DRIVER_HANGS") != NULL;
+    for (unsigned idle = 0; !dead && waiting > until; ++turn) {
         struct stream* stream = &streams[turn % STREAMS];
+        while (idle > STREAMS && until == 0) pause();
+        if (idle > STREAMS) break;
+        ++idle;
         if (stream->first == stream->count) continue;
         struct item* item = &stream->items[stream->first % ITEMS];
         if (item->kernel != NULL && faulty != NULL && strcmp(item->kernel, faulty) == 0) {
+            if (hangs) continue;
             dead = getenv("FAKE_DRIVER_FAULT") != NULL ? atoi(getenv("FAKE_DRIVER_FAULT")) : 700;
             break;
         }
         if (item->address != NULL) *item->address = item->value;
         ++stream->first;
         --waiting;
+        idle = 0;
     }
     return dead;
 }
@@ -143,7 +151,21 @@ static int effect(const char* name, unsigned long long a, unsigned long long b, 
     return 0;
 }
 
-int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) { return result_of("cuMemHostRegister_v2"); }
+/* As a driver does with files of most file systems. */
+static int lies_in_a_recording(void* memory) {
+    char line[4200];
+    int found = 0;
+    FILE* maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long long begin, end;
+        found |= sscanf(line, "%llx-%llx", &begin, &end) == 2 && begin <= (size_t)memory && (size_t)memory < end && strstr(line, ".rec") != NULL;
+    }
+    if (maps != NULL) fclose(maps);
+    return found;
+}
+int cuMemHostRegister_v2(void* memory, size_t bytes, unsigned flags) {
+    return getenv("FAKE_DRIVER_REFUSES_FILES") != NULL && lies_in_a_recording(memory) ? 2 : result_of("cuMemHostRegister_v2");
+}
 int cuMemHostGetDevicePointer_v2(unsigned long long* device, void* memory, unsigned flags) { *device = (size_t)memory; return 0; }
 int cuStreamIsCapturing(void* stream, int* status) { *status = getenv("FAKE_DRIVER_CAPTURES") != NULL; return 0; }
 int cuCtxGetDevice(int* device) { *device = 0; return 0; }
