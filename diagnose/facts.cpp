@@ -170,7 +170,8 @@ Process facts_of(const Recording& recording) {
             case EntryKind::cuda_log:
             case EntryKind::cuda_graph:
             case EntryKind::cuda_site:
-            case EntryKind::cuda_tracking:  // of CUDA: add_cuda_facts
+            case EntryKind::cuda_tracking:
+            case EntryKind::cuda_core:  // of CUDA: add_cuda_facts
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal

@@ -107,6 +107,7 @@ enum class EntryKind : std::uint16_t {
     cuda_site = 21,      // a place in Python that launches: index, frames
     cuda_tracking = 22,  // CUDIAG_TRACK: name; text, why not, if it is off; path, of a ProgressSlot
                          // page that is kept apart while the process lives
+    cuda_core = 23,      // the driver was told to write a core dump of the GPU: path, of the file
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.

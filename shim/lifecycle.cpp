@@ -11,6 +11,7 @@
 #include "record/keep_errno.h"
 #include "shim/asked.h"
 #include "shim/build.h"
+#include "shim/cuda/core_dump.h"
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
 #include "shim/explain.h"
@@ -88,6 +89,7 @@ void begin() {
         return;
     }
     watch_forks(begin_afresh);
+    ask_for_core_dumps();
     if (on_exit != nullptr) {
         (void)on_exit(at_exit, nullptr);
     }

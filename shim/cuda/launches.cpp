@@ -5,6 +5,7 @@
 
 #include "record/keep_errno.h"
 #include "shim/cuda/asked_driver.h"
+#include "shim/cuda/core_dump.h"
 #include "shim/cuda/driver_log.h"
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
@@ -103,6 +104,7 @@ bool prepare_for_launches() {
     if (!__atomic_exchange_n(&prepared, true, __ATOMIC_ACQ_REL)) {
         note_driver();
         listen_to_driver();
+        note_core_dump();
         const uint32_t wanted =
             (is_set("CUDIAG_TRACK") ? kTrack : 0) | (is_set("CUDIAG_SYNC") ? kSync : 0);
         (void)__atomic_or_fetch(&hot_state.watch, wanted, __ATOMIC_ACQ_REL);

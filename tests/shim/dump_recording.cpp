@@ -58,6 +58,8 @@ std::string name_of(EntryKind kind) {
             return "cuda_site";
         case EntryKind::cuda_tracking:
             return "cuda_tracking";
+        case EntryKind::cuda_core:
+            return "cuda_core";
     }
     return std::to_string(static_cast<int>(kind));
 }
