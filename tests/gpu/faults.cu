@@ -1,12 +1,15 @@
 // Faults on purpose: faults KIND [STREAMS BEFORE AFTER]. BEFORE harmless kernels in turn on STREAMS streams, the faulty one on stream 1, AFTER
 // harmless ones; then all is waited for. Exit status 3 with the runtime's words after the first error.
 //
-//   fine time | oob assert misaligned trap loop | block grid shared | noimage badptx memory
+//   fine time toggled | oob assert misaligned trap loop | block grid shared | noimage badptx memory
 #include <cuda.h>
 #include <cuda_runtime.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +84,59 @@ void time_launches(int count) {
     std::printf("%.1f ns a launch\n", best);
 }
 
+double time_block() {
+    constexpr int kLaunches = 400;  // fewer than a GPU takes before the host waits for it (1024)
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) {
+        nothing<<<1, 1>>>();
+    }
+    const auto took = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / kLaunches;
+    check(cudaDeviceSynchronize(), "time");
+    return took;
+}
+
+void print(const char* what, std::vector<double>& added) {
+    std::sort(added.begin(), added.end());
+    const size_t n = added.size();
+    std::printf("%s: median %+.1f ns, quartiles %+.1f to %+.1f, its own uncertainty +-%.1f (%zu pairs)\n", what, added[n / 2], added[n / 4], added[n - n / 4],
+                1.57 * (added[n - n / 4] - added[n / 4]) / std::sqrt(static_cast<double>(n)), n);
+}
+
+// With tests/gpu/toggle.c preloaded: blocks of launches with and without the shim in turn, and as many pairs of blocks without.
+void time_toggled(int pairs) {
+    auto* const toggle = reinterpret_cast<int (*)(int)>(dlsym(RTLD_DEFAULT, "cudiag_test_toggle"));
+    nothing<<<1, 1>>>();
+    check(cudaDeviceSynchronize(), "warm");
+    if (toggle == nullptr || toggle(1) == 0) {
+        std::fputs("nothing to toggle\n", stderr);
+        std::exit(3);
+    }
+    std::vector<double> added, null, bare;
+    for (int pair = 0; pair < pairs; ++pair) {
+        double took[4];  // each of these in another order from pair to pair
+        for (int k = 0; k < 4; ++k) {
+            const int which = (k + pair) % 4;
+            toggle(which == 0 ? 1 : 0);
+            took[which] = time_block();
+        }
+        added.push_back(took[0] - took[1]);
+        null.push_back(took[2] - took[3]);
+        bare.push_back(took[1]);
+    }
+    double clock = 1e9;
+    for (int round = 0; round < 20; ++round) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (int i = 0; i < 100000; ++i) {
+            asm volatile("rdtsc" ::: "eax", "edx");
+        }
+        clock = std::min(clock, std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count() / 100000);
+    }
+    print("the shim", added);
+    print("nothing (the null comparison)", null);
+    std::sort(bare.begin(), bare.end());
+    std::printf("on a launch of %.0f ns; reading the clock (rdtsc) takes %.1f ns\n", bare[bare.size() / 2], clock);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -89,6 +145,10 @@ int main(int argc, char** argv) {
     const auto is = [&](const char* name) { return std::strcmp(kind, name) == 0; };
     if (is("time")) {
         time_launches(before);
+        return 0;
+    }
+    if (is("toggled")) {
+        time_toggled(before);
         return 0;
     }
     float* x = nullptr;

@@ -1,6 +1,6 @@
-"""Faults planted on a real GPU: is each told as what it is, and the kernel named? And what a launch costs.
+"""Faults planted on a real GPU: is each told as what it is, and the kernel named? (What a launch costs: launch_cost.py.)
 
-    python3 tests/gpu/launches_and_faults.py BIN PROGRAMS [faults] [rank] [cost] [torch] [counts]
+    python3 tests/gpu/launches_and_faults.py BIN PROGRAMS [faults] [cores] [rank] [torch] [counts]
 
 BIN: the directory of libcudiag.so and cudiag, in a build with the tests. PROGRAMS: a directory with tests/gpu/faults.cu built as `faults`
 (nvcc -gencode arch=compute_90,code=sm_90), `faults-shared` (-cudart shared) and `faults-80` (sm_80 alone). Exit status 77 without a GPU.
@@ -54,7 +54,7 @@ def run(argv, shim=True, kill_after=None, **more):
 def told(name, got, slug, kernel=None, at_most=None):
     status, out, err, findings, dump, text = got
     first = findings[0] if findings else {"slug": "nothing", "evidence": {}}
-    suspects = first["evidence"].get("suspects", [])
+    suspects = first["evidence"].get("suspects") or first["evidence"].get("unfinished", [])
     rank = next((i + 1 for i, s in enumerate(suspects) if kernel and s["kernel"].startswith(kernel)), None)
     good = first["slug"] == slug and (not kernel or at_most is None or (rank is not None and rank <= at_most and len(suspects) <= 4))
     print(f"{'well' if good else 'WRONG'}  {name:<34} status {status}; {first['slug']}; {first.get('title', '')[:110]}; suspects {len(suspects)}, rank {rank};"
@@ -77,7 +77,7 @@ def faults():
                            ("memory", "cuda-out-of-memory"), ("badptx", "cuda-ptx-rejected")):
             jobs[f"faults {kind}"] = (pool.submit(run, [PROGRAMS / "faults", kind]), slug, None, None)
         jobs["faults-80"] = (pool.submit(run, [PROGRAMS / "faults-80", "noimage", 4, 0, 0]), "cuda-no-kernel-image", None, None)
-        jobs["a loop that is killed, tracked"] = (pool.submit(run, [PROGRAMS / "faults", "loop"], kill_after=8, CUDIAG_TRACK="1"), "process-killed", None, None)
+        jobs["a loop that is killed, tracked"] = (pool.submit(run, [PROGRAMS / "faults", "loop"], kill_after=8, CUDIAG_TRACK="1"), "process-killed", "never_ends", 1)
         for name, (job, *what) in jobs.items():
             told(name, job.result(), *what)
         for name in ("faults oob CUDIAG_TRACK", "faults oob ", "faults-80", "faults badptx", "faults block", "faults shared", "a loop that is killed, tracked"):
@@ -101,19 +101,17 @@ def rank():
         failed.append(("rank", ranks, counts))
 
 
-def cost():
-    added, bare = [], []
-    for number in range(24):
-        took = {}
-        for shim in ((False, True), (True, False))[number % 2]:
-            out = run([PROGRAMS / "faults", "time", 4, 4000], shim=shim)[1]
-            took[shim] = float(out.split()[0])
-        added.append(took[True] - took[False])
-        bare.append(took[False])
-    added.sort()
-    print(f"a launch (empty kernel, the best of 40 rounds of 4000), {len(added)} pairs: {statistics.median(added):+.0f} ns, quartiles {added[6]:+.0f} to {added[-7]:+.0f}, on {statistics.median(bare):.0f} ns")
-    for mode in ("CUDIAG_TRACK", "CUDIAG_SYNC"):
-        print(mode, run([PROGRAMS / "faults", "time", 4, 4000], **{mode: "1"})[1].strip())
+def cores():
+    """CUDIAG_COREDUMP=1: the driver's own word, whatever was pending."""
+    for kind, kernel in {"oob": "writes_out_of_bounds", "assert": "asserts", "misaligned": "reads_misaligned", "trap": "traps"}.items():
+        got = run([PROGRAMS / "faults", kind], CUDIAG_COREDUMP="1")
+        told(f"faults {kind}, core dump", got, "cuda-async-error", kernel, 1)
+        print(got[5][:1500])
+    got = run([sys.executable, "-c", INDEX], CUDIAG_COREDUMP="1")
+    told("torch, an index out of range, core dump", got, "cuda-async-error", "at::native::", 1)
+    print(got[5][:1800], got[2][-300:], sep="\n")
+    fine = run([PROGRAMS / "faults", "fine"], CUDIAG_COREDUMP="1")
+    print("healthy, a core dump asked for:", fine[0], fine[1].strip(), fine[2][-200:], "recording", bool(fine[4]))
 
 
 INDEX = "import torch\nx = torch.zeros(1000, device='cuda')\ny = x\nfor i in range(300): y = y * 1.01 + 1\nz = x[torch.tensor([5000], device='cuda')]\nfor i in range(300): y = y + 1\ntorch.cuda.synchronize()"
@@ -180,7 +178,7 @@ def counts():
 if subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode:
     print("cannot run here: no GPU")
     sys.exit(77)
-for part in sys.argv[3:] or ["faults", "rank", "cost", "torch", "counts"]:
+for part in sys.argv[3:] or ["faults", "cores", "rank", "torch", "counts"]:
     begin = time.monotonic()
     globals()[part]()
     print(f"[{part}: {time.monotonic() - begin:.0f} s]", flush=True)

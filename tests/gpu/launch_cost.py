@@ -1,0 +1,98 @@
+"""What the shim costs a launch, and a training step, on a real GPU: with and without it in turn in one process (tests/gpu/toggle.c).
+
+    python3 tests/gpu/launch_cost.py BIN PROGRAMS [launch] [step]
+
+PROGRAMS: a directory with tests/gpu/faults.cu as `faults`, and tests/gpu/toggle.c as `toggle.so`. Exit status 77 without a GPU.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+BIN, PROGRAMS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+
+
+def run(argv, **more):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CUDIAG")}
+    env |= {"LD_PRELOAD": f"{PROGRAMS / 'toggle.so'} {BIN / 'libcudiag.so'}", **more}
+    done = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True)
+    print(done.stdout.strip(), done.stderr.strip()[-600:] if done.returncode else "", sep="\n", flush=True)
+    return done.returncode
+
+
+def launch():
+    failed = 0
+    for what, more in (("as it is", {}), ("nothing can be recorded: the wrapper alone", {"CUDIAG_DIR": "/proc/nowhere"}),
+                       ("the recording in memory (/dev/shm)", {}), ("rings of 16 MB", {"CUDIAG_RING_MB": "16"}), ("CUDIAG_TRACK=1", {"CUDIAG_TRACK": "1"})):
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if "/dev/shm" in what else None) as directory:
+            print(f"--- an empty launch, {what}")
+            failed |= run([PROGRAMS / "faults", "toggled", 1, 2000], **{"CUDIAG_DIR": directory, **more})
+    return failed
+
+
+STEP = """
+import ctypes, statistics, sys, time, torch
+toggle = ctypes.CDLL(None).cudiag_test_toggle
+width, layers, batch = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+torch.manual_seed(0)
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.up, self.down = torch.nn.Linear(width, 4 * width), torch.nn.Linear(4 * width, width)
+    def forward(self, x):
+        q, k, v = (t.view(*x.shape[:2], -1, 64).transpose(1, 2) for t in self.qkv(self.a(x)).chunk(3, -1))
+        x = x + self.out(torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(x.shape))
+        return x + self.down(torch.nn.functional.gelu(self.up(self.b(x))))
+model = torch.nn.Sequential(torch.nn.Embedding(8192, width), *(Block() for _ in range(layers)), torch.nn.Linear(width, 8192)).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+tokens = torch.randint(8192, (batch, 512), device="cuda")
+def step():
+    optimizer.zero_grad()
+    with torch.autocast("cuda", torch.bfloat16):
+        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1).float(), tokens.flatten())
+    loss.backward()
+    optimizer.step()
+    torch.cuda.synchronize()
+for _ in range(20): step()
+switched = toggle(1)
+assert switched, "nothing to toggle"
+added, null, bare = [], [], []
+end = time.monotonic() + float(sys.argv[4])
+pair = 0
+while time.monotonic() < end:
+    took = [0] * 4
+    for k in range(4):
+        which = (k + pair) % 4
+        toggle(1 if which == 0 else 0)
+        begin = time.perf_counter()
+        step()
+        took[which] = time.perf_counter() - begin
+    added.append(took[0] / took[1] - 1); null.append(took[2] / took[3] - 1); bare.append(took[1])
+    pair += 1
+def told(name, values):
+    values.sort()
+    n = len(values)
+    low, high = values[n // 4], values[n - n // 4 - 1]
+    print(f"  {name}: median {100 * values[n // 2]:+.3f} %, quartiles {100 * low:+.2f} to {100 * high:+.2f}, its own uncertainty +-{157 * (high - low) / n ** .5:.3f} ({n} pairs)")
+print(f"  a step of {1000 * statistics.median(bare):.2f} ms, {switched} functions switched")
+told("the shim", added)
+told("nothing (the null comparison)", null)
+"""
+
+
+def step():
+    failed = 0
+    for name, words in (("the host decides", (512, 8, 2)), ("the GPU decides", (1024, 12, 24))):
+        with tempfile.TemporaryDirectory() as directory:
+            print(f"--- a training step of a small GPT (bf16, fused AdamW), {name}", flush=True)
+            failed |= run([sys.executable, "-c", STEP, *words, 40], CUDIAG_DIR=directory)
+    return failed
+
+
+if subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode:
+    print("cannot run here: no GPU")
+    sys.exit(77)
+sys.exit(max([globals()[part]() for part in sys.argv[3:] or ["launch", "step"]]))
