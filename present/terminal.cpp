@@ -184,11 +184,8 @@ Told told_as(const std::string& key, const Json& value, const Json& evidence) {
         return has ? key.substr(0, key.size() - ending.size()) : std::string{};
     };
     if (const std::string what = without("_bytes"); !what.empty() && value.is_number()) {
-        constexpr std::uint64_t kReadable = 1'000'000;
         const auto bytes = value.get<std::uint64_t>();
-        return bytes == 0          ? Told{}
-               : bytes < kReadable ? Told{label_of(key), value.dump()}
-                                   : Told{label_of(what), bytes_text(bytes)};
+        return bytes == 0 ? Told{} : Told{label_of(what), bytes_text(bytes)};
     }
     if (!without("_before").empty()) {
         return {};

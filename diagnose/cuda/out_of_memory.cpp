@@ -1,170 +1,385 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
-#include "diagnose/knowledge/memory_texts.h"
+#include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/cuda_figures.h"
+#include "diagnose/loader/surroundings.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
 namespace {
 
-constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY (cuda.h)
+constexpr int kOutOfMemory = 2;  // CUDA_ERROR_OUT_OF_MEMORY
 
-// Figures by name, the program's own before the driver's: an allocator of the program may have
-// asked the driver for something else.
-using Figures = std::map<std::string, std::uint64_t, std::less<>>;
+using Bytes = std::optional<std::uint64_t>;
 
-Figures figures_of(const RunningCase& c) {
-    Figures figures;
-    for (const PythonException& exception : c.process.exceptions) {
-        figures.merge(memory_told_by(exception.message));
-    }
-    const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
-        if (value) {
-            figures.emplace(name, *value);
-        }
-    };
-    if (c.failed != nullptr) {
-        add("asked", c.failed->bytes_asked);
-        add("free", c.failed->bytes_free);
-        add("total", c.failed->bytes_total);
-    }
-    return figures;
-}
-
-class Memory {
-  public:
-    explicit Memory(Figures figures) : figures_{std::move(figures)} {}
-
-    std::optional<std::uint64_t> of(std::string_view name) const {
-        const auto found = figures_.find(name);
-        return found == figures_.end() ? std::nullopt : std::optional{found->second};
-    }
-
-    bool any() const { return !figures_.empty(); }
-
-    // More than there is, whoever else is on the GPU.
-    bool never_fits() const { return of("asked") && of("total") && *of("asked") > *of("total"); }
-
-    // The program's allocator holds enough that is not in use, but not in one piece.
-    bool fragmented() const {
-        const auto reserved = of("reserved");
-        return of("asked") && reserved && *reserved >= *of("asked");
-    }
-
-    // What is neither free nor this process's: other processes', as far as the text tells.
-    std::optional<std::uint64_t> others() const {
-        if (of("other")) {
-            return of("other");
-        }
-        const auto total = of("total");
-        const auto free = of("free");
-        const auto own = of("in_use");
-        return total && free && own && *total >= *free + *own ? std::optional{*total - *free - *own}
-                                                              : std::nullopt;
-    }
-
-    bool others_matter() const {
-        const auto taken = others();
-        const auto total = of("total");
-        constexpr std::uint64_t kShare = 10;  // of the GPU's memory, a tenth
-        return taken && total && *taken > *total / kShare;
-    }
-
-    // The driver refused what would have fitted.
-    bool should_fit() const {
-        return of("asked") && of("free") && *of("free") > *of("asked") && !never_fits();
-    }
-
-  private:
-    Figures figures_;
+struct OtherProcess {
+    std::uint64_t pid = 0;
+    std::uint64_t bytes = 0;
 };
 
-std::string title_of(const Memory& memory, const std::string& gpu) {
-    const auto asked = memory.of("asked");
-    const auto free = memory.of("free");
-    const auto total = memory.of("total");
-    if (!asked) {
-        return fmt::format("the memory of {} did not suffice", gpu);
+struct Memory {
+    Bytes asked, free, total;
+    Bytes used_here;    // by this process
+    Bytes allocated;    // in use, of what the framework holds
+    Bytes unallocated;  // held by the framework, and not in use
+    Bytes limit;        // that the program has set for itself
+    std::vector<OtherProcess> others;
+    bool one_may_be_this = false;  // `others` may have this process under the host's number
+};
+
+// The words in full: what is shown of them is one line.
+std::string message_of(const RunningCase& c) {
+    for (const PythonException& exception : c.process.exceptions) {
+        if (cuda_code_told_by(exception.message) == kOutOfMemory) {
+            return exception.message;
+        }
     }
-    if (memory.never_fits()) {
-        return fmt::format("{} of GPU memory were asked for at once, and {} has {} in all",
-                           bytes_text(*asked), gpu, bytes_text(*total));
-    }
-    if (memory.fragmented()) {
-        return fmt::format(
-            "{} of GPU memory were asked for: the program's allocator holds {} that is not in use, "
-            "but not in one piece",
-            bytes_text(*asked), bytes_text(memory.of("reserved").value_or(0)));
-    }
-    return fmt::format("{} of GPU memory were asked for{}{}", bytes_text(*asked),
-                       free ? fmt::format(", and {} were free", bytes_text(*free)) : "",
-                       total ? fmt::format(" of {}", bytes_text(*total)) : "");
+    return c.told.error;
 }
 
-bool is_torch(const RunningCase& c) {
-    return c.told.error.find("CUDA out of memory. Tried to allocate") != std::string::npos;
+std::uint64_t number_of(const std::string& text) {
+    std::uint64_t number = 0;
+    static_cast<void>(std::from_chars(text.data(), text.data() + text.size(), number));
+    return number;
 }
 
-void add_fixes(const RunningCase& c, const Memory& memory, Finding& finding) {
-    const auto fix = [&](const char* text, const char* command) {
-        finding.fixes.push_back({text, command, false});
+Memory told_by(const std::string& message) {
+    struct Amount {
+        const char* key;
+        Bytes Memory::*member;
     };
-    if (memory.never_fits()) {
-        fix("no GPU of this kind can hold it: a size or a shape is wrong, or the work must be "
-            "split over several",
-            "");
+
+    constexpr Amount kAmounts[] = {
+        {"asked", &Memory::asked},         {"free", &Memory::free},
+        {"total", &Memory::total},         {"used_here", &Memory::used_here},
+        {"allocated", &Memory::allocated}, {"unallocated", &Memory::unallocated},
+        {"limit", &Memory::limit}};
+    Memory memory;
+    for (const TextValues& figures : figures_of(message)) {
+        for (const Amount& amount : kAmounts) {
+            if (const auto found = figures.find(amount.key); found != figures.end()) {
+                memory.*amount.member = bytes_in(found->second);
+            }
+        }
+        const auto pid = figures.find("process");
+        const auto used = figures.find("used_by_process");
+        if (pid != figures.end() && used != figures.end()) {
+            memory.others.push_back({number_of(pid->second), bytes_in(used->second).value_or(0)});
+        }
+    }
+    return memory;
+}
+
+// Where NVML does not know what a process uses it says -1, and that is handed on; CuPy without a
+// limit may write 2^64 - 1.
+void forget_impossible(Memory& memory) {
+    const auto forget = [&](Bytes& amount) {
+        if (memory.total && amount && *amount > *memory.total) {
+            amount.reset();
+        }
+    };
+    forget(memory.used_here);
+    forget(memory.limit);
+    constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 60;
+    if (memory.limit && *memory.limit >= kNoLimit) {
+        memory.limit.reset();
+    }
+    std::erase_if(memory.others, [&](const OtherProcess& other) {
+        return other.bytes == 0 || (memory.total && other.bytes > *memory.total);
+    });
+}
+
+// torch tells processes by NVML's numbers, which are the host's: in a container it does not know
+// itself among them. A process that uses less than torch itself holds is another one for sure.
+void know_itself(Memory& memory) {
+    if (memory.used_here || memory.others.empty()) {
         return;
     }
-    if (memory.others_matter()) {
-        fix("other processes hold memory of this GPU: see which, and end those that are yours",
-            "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv");
+    const std::uint64_t own = memory.allocated.value_or(0) + memory.unallocated.value_or(0);
+    for (const OtherProcess& other : memory.others) {
+        memory.one_may_be_this = memory.one_may_be_this || other.bytes >= own;
     }
-    if (memory.fragmented() && is_torch(c)) {
-        fix("let torch's allocator grow its segments, so that freed memory joins",
-            "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+}
+
+// The failed call is the one that the text is about, as far as can be seen: programs try again with
+// less, and survive such calls.
+bool is_about(const FailedCudaCall& call, const RunningCase& c, const Memory& told) {
+    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
+    const bool recent = c.told.time_ns == 0 || c.told.time_ns < call.time_ns + kJustBefore;
+    const bool fits = !told.asked || !call.bytes_asked || *call.bytes_asked >= *told.asked;
+    return recent && fits;
+}
+
+Memory memory_of(const RunningCase& c) {
+    Memory memory = told_by(message_of(c));
+    if (c.failed != nullptr && is_about(*c.failed, c, memory)) {
+        const auto add = [](Bytes& to, const Bytes& from) {
+            if (!to) {
+                to = from;
+            }
+        };
+        add(memory.asked, c.failed->bytes_asked);
+        add(memory.free, c.failed->bytes_free);
+        add(memory.total, c.failed->bytes_total);
     }
-    if (!memory.should_fit() && !memory.fragmented()) {
-        fix("ask for less at a time: a smaller batch or sequence, gradient checkpointing, lower "
-            "precision",
-            "");
+    forget_impossible(memory);
+    know_itself(memory);
+    return memory;
+}
+
+// As far as the text counts them; else what is neither free nor this process's, if that is more
+// than the driver takes for itself.
+std::uint64_t held_by_others(const Memory& memory) {
+    std::uint64_t sum = 0;
+    for (const OtherProcess& other : memory.others) {
+        sum += other.bytes;
+    }
+    constexpr std::uint64_t kOfTheDriver = 10;  // at most a tenth of the GPU's memory
+    const std::uint64_t known = memory.free.value_or(0) + memory.used_here.value_or(0);
+    if (sum == 0 && memory.total && memory.free && memory.used_here && *memory.total > known &&
+        *memory.total - known > *memory.total / kOfTheDriver) {
+        return *memory.total - known;
+    }
+    return sum;
+}
+
+constexpr const char* kWhoHoldsIt =
+    "nvidia-smi --query-compute-apps=pid,used_memory,name,gpu_uuid --format=csv";
+
+std::string free_text(const Memory& memory) {
+    return memory.total ? fmt::format("{} of {} are free", bytes_text(memory.free.value_or(0)),
+                                      bytes_text(*memory.total))
+                        : fmt::format("{} are free", bytes_text(memory.free.value_or(0)));
+}
+
+// Managed memory may be larger than the GPU's: it is paged.
+bool is_managed(const RunningCase& c) {
+    return c.failed != nullptr && c.failed->name == "cuMemAllocManaged";
+}
+
+// What is known of the cause: a title, and perhaps a fix.
+struct Cause {
+    std::string title;
+    std::vector<Fix> fixes;
+    std::string limits;
+};
+
+using CauseOf = std::optional<Cause> (*)(const Memory&, const RunningCase&);
+
+std::optional<Cause> larger_than_the_gpu(const Memory& memory, const RunningCase& c) {
+    if (!memory.asked || !memory.total || *memory.asked <= *memory.total || is_managed(c)) {
+        return std::nullopt;
+    }
+    return Cause{.title = fmt::format("{} were asked for at once, and the GPU has {} in all: they "
+                                      "fit at no time",
+                                      bytes_text(*memory.asked), bytes_text(*memory.total)),
+                 .fixes = {{"look at the sizes that make up this one allocation: a shape that is "
+                            "wrong, or a batch or sequence that must be worked off in parts",
+                            "", false}},
+                 .limits = ""};
+}
+
+std::optional<Cause> own_limit(const Memory& memory, const RunningCase& /*c*/) {
+    if (!memory.asked || !memory.limit ||
+        *memory.asked <= *memory.limit - std::min(*memory.limit, memory.allocated.value_or(0))) {
+        return std::nullopt;
+    }
+    return Cause{
+        .title = fmt::format("{} more would have exceeded the limit of {} that the program "
+                             "has set for itself",
+                             bytes_text(*memory.asked), bytes_text(*memory.limit)),
+        .fixes = {{"raise or drop the program's own limit: "
+                   "torch.cuda.set_per_process_memory_fraction() in torch, "
+                   "MemoryPool.set_limit() or CUPY_GPU_MEMORY_LIMIT in CuPy",
+                   "", false}},
+        .limits = ""};
+}
+
+// What torch's allocator is to be told, by what it was told at the start; nothing where that would
+// change nothing.
+std::optional<Fix> growing_segments(const Process& process) {
+    constexpr const char* kVariable = "PYTORCH_CUDA_ALLOC_CONF";
+    constexpr std::string_view kOn = "expandable_segments:True";
+    constexpr std::string_view kOff = "expandable_segments:False";
+    std::string value;
+    for (const char* name : {"PYTORCH_ALLOC_CONF", kVariable}) {  // torch 2.9 has both
+        if (const auto found = process.environment.find(name); found != process.environment.end()) {
+            value = found->second;
+        }
+    }
+    if (value.find(kOn) != std::string::npos ||
+        value.find("cudaMallocAsync") != std::string::npos) {
+        return std::nullopt;
+    }
+    if (const auto off = value.find(kOff); off != std::string::npos) {
+        value.replace(off, kOff.size(), kOn);
+    } else {
+        value += (value.empty() ? "" : ",") + std::string{kOn};
+    }
+    return Fix{"let PyTorch's segments grow instead of taking new ones",
+               fmt::format("export {}={}", kVariable, shell_quoted(value)), false};
+}
+
+std::optional<Cause> in_pieces(const Memory& memory, const RunningCase& c) {
+    if (!memory.asked || !memory.unallocated || *memory.unallocated <= *memory.asked) {
+        return std::nullopt;
+    }
+    Cause cause{
+        .title = fmt::format("{} did not fit, though PyTorch holds {} that is not in use: it is in "
+                             "pieces",
+                             bytes_text(*memory.asked), bytes_text(*memory.unallocated)),
+        .fixes = {},
+        .limits =
+            "how large the pieces are is not told, and what CUDA graphs keep for themselves "
+            "is of no use to others"};
+    if (auto fix = growing_segments(c.process)) {
+        cause.fixes.push_back(std::move(*fix));
+    } else {
+        cause.limits += "; the allocator's settings leave no growing segments to turn on";
+    }
+    return cause;
+}
+
+std::optional<Cause> held_elsewhere(const Memory& memory, const RunningCase& /*c*/) {
+    const std::uint64_t others = held_by_others(memory);
+    if (memory.one_may_be_this || !memory.asked || others == 0 ||
+        others + memory.free.value_or(0) < *memory.asked) {
+        return std::nullopt;
+    }
+    return Cause{.title = fmt::format("{} did not fit: other processes hold {} of this GPU{}",
+                                      bytes_text(*memory.asked), bytes_text(others),
+                                      memory.free ? ", and " + free_text(memory) : std::string{}),
+                 .fixes = {{"see what they are; end what is left over, or use another GPU",
+                            kWhoHoldsIt, false}},
+                 .limits = "whether they are to be there is not known"};
+}
+
+std::optional<Cause> though_free(const Memory& memory, const RunningCase& /*c*/) {
+    if (!memory.asked || !memory.free || *memory.free < *memory.asked) {
+        return std::nullopt;
+    }
+    return Cause{.title = fmt::format("the driver refused {}, though {}", bytes_text(*memory.asked),
+                                      free_text(memory)),
+                 .fixes = {},
+                 .limits =
+                     "why is not seen: memory in pieces, a limit on this process (MPS), or "
+                     "memory that was given back just after the failure"};
+}
+
+// The one that holds most of it is the one that can ask for less.
+std::vector<Fix> to_ask_for_less(const Memory& memory) {
+    const std::uint64_t own = memory.used_here ? *memory.used_here : memory.allocated.value_or(0);
+    const std::string less =
+        "ask for less at a time: a smaller batch or sequence, gradient checkpointing, lower "
+        "precision";
+    if (memory.total && own > *memory.total / 2) {
+        return {{less, "", false}};
+    }
+    return {{"see which processes hold it", kWhoHoldsIt, false},
+            {"if it is this program alone, " + less, "", false}};
+}
+
+std::optional<Cause> used_up(const Memory& memory, const RunningCase& /*c*/) {
+    if (!memory.asked) {
+        return std::nullopt;
+    }
+    std::string title =
+        fmt::format("{} of the GPU's memory were asked for", bytes_text(*memory.asked));
+    if (memory.free) {
+        title += ", and " + free_text(memory);
+    }
+    if (memory.used_here) {
+        title += fmt::format("; this process itself holds {}", bytes_text(*memory.used_here));
+    } else if (memory.allocated) {
+        title += fmt::format("; this program itself has {} in use", bytes_text(*memory.allocated));
+    }
+    return Cause{.title = std::move(title),
+                 .fixes = memory.free ? to_ask_for_less(memory) : std::vector<Fix>{},
+                 .limits = memory.free ? "which allocations make up what is in use is not recorded"
+                                       : "how much was free is not known"};
+}
+
+// From the particular to the general.
+constexpr CauseOf kCauses[] = {larger_than_the_gpu, own_limit,   in_pieces,
+                               held_elsewhere,      though_free, used_up};
+
+Cause cause_of(const Memory& memory, const RunningCase& c) {
+    for (const CauseOf cause : kCauses) {
+        if (auto found = cause(memory, c)) {
+            return std::move(*found);
+        }
+    }
+    const std::string call = c.failed != nullptr ? c.failed->name : c.told.call;
+    return {.title = fmt::format("the GPU's memory did not suffice for {}{}",
+                                 call.empty() ? "a call that was not seen" : call,
+                                 memory.free ? ": " + free_text(memory) : std::string{}),
+            .fixes = {},
+            .limits = "how much was asked for is not known"};
+}
+
+void add_memory(const Memory& memory, const RunningCase& c, nlohmann::ordered_json& evidence) {
+    const auto add = [&](const char* key, const Bytes& amount) {
+        if (amount) {
+            evidence[key] = *amount;
+        } else {
+            evidence[key] = "not known";
+        }
+    };
+    const auto add_known = [&](const char* key, const Bytes& amount) {
+        if (amount) {
+            evidence[key] = *amount;
+        }
+    };
+    add("asked_bytes", memory.asked);
+    add("free_bytes", memory.free);
+    add("total_bytes", memory.total);
+    add_known("this_process_bytes", memory.used_here);
+    add_known("allocated_bytes", memory.allocated);
+    add_known("reserved_unallocated_bytes", memory.unallocated);
+    add_known("limit_bytes", memory.limit);
+    if (const std::uint64_t others = held_by_others(memory);
+        others != 0 && !memory.one_may_be_this) {
+        evidence["other_processes_bytes"] = others;
+    }
+    if (!memory.others.empty()) {
+        auto processes = nlohmann::ordered_json::array();
+        for (const OtherProcess& other : memory.others) {
+            processes.push_back(
+                {{"pid", other.pid}, {"bytes", other.bytes}, {"is", bytes_text(other.bytes)}});
+        }
+        evidence["processes_on_gpu"] = std::move(processes);
+    }
+    const auto setting = c.process.environment.find("PYTORCH_CUDA_ALLOC_CONF");
+    if (setting != c.process.environment.end()) {
+        evidence["pytorch_cuda_alloc_conf"] = setting->second;
     }
 }
 
 }  // namespace
 
 std::optional<Finding> cuda_out_of_memory(const RunningCase& c) {
-    if (c.told.code != kOutOfMemory) {
+    // What XLA and CuPy write does not name CUDA: without a driver it was another device's memory.
+    if (c.sticky || c.told.code != kOutOfMemory ||
+        (c.failed == nullptr && !c.process.cuda_driver)) {
         return std::nullopt;
     }
-    const Memory memory{figures_of(c)};
-    const auto device = c.failed != nullptr ? c.failed->device : std::optional<CudaDevice>{};
-    Finding finding = begin_finding(c, "cuda-out-of-memory", title_of(memory, gpu_text(device)));
-    add_gpu(device, finding.evidence);
-    const auto add = [&](const char* key, const std::optional<std::uint64_t>& value) {
-        if (value) {
-            finding.evidence[key] = *value;
-        }
+    const Memory memory = memory_of(c);
+    const Cause cause = cause_of(memory, c);
+    Finding finding = begin_finding(c, "cuda-out-of-memory", cause.title);
+    add_memory(memory, c, finding.evidence);
+    add_gpu(c.failed != nullptr ? c.failed->device : std::nullopt, finding.evidence);
+    finding.fixes = cause.fixes;
+    const auto limit = [&](const std::string& text) {
+        finding.limits += (finding.limits.empty() || text.empty() ? "" : "; ") + text;
     };
-    add("asked_bytes", memory.of("asked"));
-    add("free_bytes", memory.of("free"));
-    add("total_bytes", memory.of("total"));
-    add("this_process_bytes", memory.of("in_use"));
-    add("other_processes_bytes", memory.others());
-    add("allocated_bytes", memory.of("allocated"));
-    add("reserved_unallocated_bytes", memory.of("reserved"));
-    const auto setting = c.process.environment.find("PYTORCH_CUDA_ALLOC_CONF");
-    if (setting != c.process.environment.end()) {
-        finding.evidence["pytorch_cuda_alloc_conf"] = setting->second;
-    }
-    add_fixes(c, memory, finding);
-    if (memory.should_fit() && !memory.fragmented()) {
-        finding.limits += (finding.limits.empty() ? "" : "; ") +
-                          std::string{
-                              "what was free after the failure would have sufficed: it was freed "
-                              "since, is not in one piece, or another limit holds"};
+    limit(cause.limits);
+    if (memory.one_may_be_this) {
+        limit("the processes are numbered as on the host: one of them may be this one");
     }
     return finding;
 }

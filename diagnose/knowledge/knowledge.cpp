@@ -3,9 +3,9 @@
 #include <cctype>
 
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/cuda_figures.h"
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/knowledge/loaded.h"
-#include "diagnose/knowledge/memory_texts.h"
 #include "diagnose/knowledge/nccl.h"
 #include "diagnose/knowledge/ptx_versions.h"
 #include "diagnose/knowledge/release_name.h"
@@ -185,7 +185,7 @@ std::vector<std::string> knowledge_problems() {
     std::vector<std::string> problems = toolchain_problems();
     for (const std::vector<std::string>& more :
          {cuda_problems(), gpu_fault_problems(), nccl_problems(), ptx_problems(),
-          memory_problems()}) {
+          cuda_figure_problems()}) {
         problems.insert(problems.end(), more.begin(), more.end());
     }
     for (const std::string& problem :

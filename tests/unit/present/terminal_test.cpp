@@ -88,11 +88,12 @@ TEST(TerminalBlock, TellsNumbersAsPeopleReadThem) {
         finding.evidence["path"].push_back("/p" + std::to_string(i));
     }
     const std::string text = render_findings({finding}, Style{}, "");
-    for (const char* part : {"limit       1.5 GB\n", "tls bytes   2048\n", "oom kill    1 → 2\n",
-                             "needed by   /b/fused.so\n", "/p7, … and 3 more\n"}) {
+    for (const char* part :
+         {"limit       1.5 GB\n", "tls         2048 bytes\n", "oom kill    1 → 2\n",
+          "needed by   /b/fused.so\n", "/p7, … and 3 more\n"}) {
         EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
     }
-    for (const char* part : {"needed bytes", "before", "after", "/p8"}) {
+    for (const char* part : {" 0 bytes", "before", "after", "/p8"}) {
         EXPECT_EQ(text.find(part), std::string::npos) << part << "\nis in\n" << text;
     }
 }

@@ -77,7 +77,8 @@ TEST(CommandText, IsCutWhereItIsLong) {
 TEST(BytesText, IsInTheUnitsOfPeople) {
     EXPECT_EQ(bytes_text(1'300'000'000), "1.3 GB");
     EXPECT_EQ(bytes_text(512'000'000), "512 MB");
-    EXPECT_EQ(bytes_text(0), "0 MB");
+    EXPECT_EQ(bytes_text(4096), "4096 bytes");
+    EXPECT_EQ(bytes_text(0), "0 bytes");
 }
 
 }  // namespace

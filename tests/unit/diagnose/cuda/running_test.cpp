@@ -10,7 +10,6 @@
 #include "diagnose/cuda/suspects.h"
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/gpu_fault_tables.h"
-#include "diagnose/knowledge/memory_texts.h"
 #include "diagnose/knowledge/tables.h"
 #include "tests/unit/diagnose/cuda/facts.h"
 
@@ -258,60 +257,6 @@ TEST(CudaLaunchConfig, DoesNotSpeakOfAnInvalidArgumentOfAnotherCall) {
     Process process = dead(1);
     process.exceptions = {raised("CUDA error: invalid argument")};
     EXPECT_FALSE(cuda_gave_an_error(process));
-}
-
-TEST(CudaOutOfMemory, TellsWhatWasAskedAndWhoHasTheRest) {
-    Process process = dead(2);
-    process.exceptions = {raised(
-        "CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of 79.25 GiB "
-        "of which 1.06 GiB is free. Process 12345 has 40.10 GiB memory in use. Including "
-        "non-PyTorch memory, this process has 38.09 GiB memory in use. Of the allocated memory "
-        "30.00 GiB is allocated by PyTorch, and 7.50 GiB is reserved by PyTorch but unallocated.")};
-    const Finding others = told_of_gpu(process);
-    EXPECT_EQ(others.slug, "cuda-out-of-memory");
-    EXPECT_EQ(others.evidence["asked_bytes"], std::uint64_t{20} << 30);
-    EXPECT_TRUE(advises(others, "--query-compute-apps"));
-    EXPECT_FALSE(advises(others, "expandable_segments"));
-
-    process.exceptions = {raised(
-        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.25 GiB "
-        "of which 1.06 GiB is free. Including non-PyTorch memory, this process has 78.18 GiB "
-        "memory in use. Of the allocated memory 70.00 GiB is allocated by PyTorch, and 7.50 GiB is "
-        "reserved by PyTorch but unallocated.")};
-    const Finding pieces = told_of_gpu(process);
-    EXPECT_TRUE(advises(pieces, "expandable_segments:True"));
-    EXPECT_FALSE(advises(pieces, "--query-compute-apps"));
-
-    process.exceptions = {
-        raised("CUDA out of memory. Tried to allocate 16384.00 GiB. GPU 0 has a "
-               "total capacity of 139.80 GiB of which 139.29 GiB is free.")};
-    const Finding never = told_of_gpu(process);
-    EXPECT_TRUE(advises(never, "no GPU of this kind can hold it"));
-    EXPECT_FALSE(advises(never, "smaller batch"));
-}
-
-TEST(CudaOutOfMemory, OfAProgramWithoutWordsUsesTheDriversFigures) {
-    Process process = dead(2);
-    process.cuda_failures.front().name = "cuMemAlloc_v2";
-    process.cuda_failures.front().bytes_asked = std::uint64_t{8} << 30;
-    process.cuda_failures.front().bytes_free = std::uint64_t{1} << 30;
-    process.cuda_failures.front().bytes_total = std::uint64_t{80} << 30;
-    const Finding finding = told_of_gpu(process);
-    EXPECT_EQ(finding.evidence["free_bytes"], std::uint64_t{1} << 30);
-    EXPECT_EQ(finding.confidence, Confidence::likely) << "the program did not say what it ended of";
-    EXPECT_TRUE(advises(finding, "smaller batch"));
-}
-
-TEST(MemoryTexts, FindTheirOwnExamplesAndReadUnits) {
-    EXPECT_TRUE(memory_problems().empty());
-    for (const TextPattern* text : all_memory_texts()) {
-        EXPECT_FALSE(memory_told_by(text->example).empty()) << text->name;
-    }
-    EXPECT_EQ(bytes_in("1.50 KiB"), 1536U);
-    EXPECT_EQ(bytes_in("17,592 bytes"), 17592U);
-    EXPECT_EQ(bytes_in("0 bytes"), 0U);
-    EXPECT_FALSE(bytes_in("many"));
-    EXPECT_FALSE(bytes_in("1.5 GB"));
 }
 
 TEST(CudaNoKernelImage, OfAnUnseenFileGivesNoFix) {
