@@ -1,84 +1,128 @@
 #include <fmt/core.h>
 
-#include <algorithm>
-
-#include "diagnose/cuda/code.h"
+#include "diagnose/cuda/device_code.h"
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
-#include "diagnose/loader/case.h"
-#include "diagnose/packages/owner.h"
 
 namespace cudiag {
 namespace {
 
-constexpr int kNoBinary = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU (cuda.h)
+constexpr int kNoBinaryForGpu = 209;  // CUDA_ERROR_NO_BINARY_FOR_GPU
 
-bool any_runs(const std::vector<DeviceCode>& codes, int sm) {
-    return std::any_of(codes.begin(), codes.end(), [&](const DeviceCode& code) {
-        const Runs runs = runs_on(code, sm);
-        return runs == Runs::as_it_is || runs == Runs::after_jit || runs == Runs::not_promised;
-    });
+// Which of the code runs on that device, "compute_80 (after the driver compiled it)".
+std::vector<std::string> that_run(const std::vector<DeviceCode>& code, int sm) {
+    std::vector<std::string> names;
+    for (const DeviceCode& one : code) {
+        switch (runs_on(one, sm)) {
+            case Runs::no:
+                break;
+            case Runs::as_it_is:
+                names.push_back(one.name());
+                break;
+            case Runs::after_jit:
+                names.push_back(one.name() + " (after the driver compiled it)");
+                break;
+            case Runs::not_promised:
+                names.push_back(one.name() + (one.relocatable || one.lto ? " (must be linked first)"
+                                                                         : " (not promised)"));
+                break;
+        }
+    }
+    return names;
 }
 
-// Of a package it is the package that must have the architecture; of the user's own file, its
-// build.
-void add_fixes(const LoadedCode& code, int sm, Finding& finding) {
-    const auto owner = owner_of(code.file);
-    if (owner) {
-        finding.evidence["package"] = owner->name + " " + owner->version;
+void add_fixes(const CodeInQuestion& code, int sm, Finding& finding) {
+    if (code.is_torch) {
         finding.fixes.push_back(
-            {fmt::format("{} {} was built without sm_{}: take a release of it that was built for "
-                         "this GPU, or build it from source for it",
-                         owner->name, owner->version, sm),
+            {fmt::format("install a torch that was built for sm_{} (another CUDA variant of it, or "
+                         "another release): it must be in the list that this prints",
+                         sm),
+             "python -c 'import torch; print(torch.__version__, torch.cuda.get_arch_list())'",
+             false});
+        return;
+    }
+    if (!code.package.empty()) {
+        finding.fixes.push_back(
+            {fmt::format("install a release of {} that has code for sm_{}{}", code.package, sm,
+                         code.links_torch
+                             ? fmt::format(", or build it from its sources on this machine with "
+                                           "TORCH_CUDA_ARCH_LIST={} set",
+                                           capability_text(sm))
+                             : std::string{}),
              "", false});
         return;
     }
-    finding.fixes.push_back(
-        {fmt::format("build it for this GPU: nvcc with -gencode arch=compute_{0},code=sm_{0}; an "
-                     "extension of torch, made anew, with",
-                     sm),
-         fmt::format("export TORCH_CUDA_ARCH_LIST={}", capability_text(sm)), false});
+    if (is_for_one_architecture(code.code)) {
+        finding.limits += (finding.limits.empty() ? "" : "; ") +
+                          std::string{
+                              "the code is for one architecture on purpose (a letter behind "
+                              "its number): whether it can be built for this GPU is not "
+                              "known"};
+        return;
+    }
+    finding.fixes.push_back(build_for(code, sm));
+}
+
+std::string title_of(const CodeInQuestion& code, const RunningCase& c, int sm, bool runs) {
+    const std::string gpu = c.failed == nullptr ? "the GPU" : gpu_text(c.failed->device);
+    const std::string kernel =
+        code.kernel.empty() ? std::string{} : " for " + brief_kernel_name(code.kernel);
+    if (code.file.empty() && !code.in_memory) {
+        return fmt::format(
+            "there is no device code{} that runs on {}; which file was to have it was "
+            "not seen",
+            kernel.empty() ? " for a kernel" : kernel, gpu);
+    }
+    if (code.code.empty()) {
+        return fmt::format("{} has nothing that runs on {}{}; for what it was built is not known",
+                           code_text(code), gpu, kernel);
+    }
+    const std::string has = fmt::format("{} has {}", code_text(code), device_code_words(code.code));
+    if (sm == 0) {
+        return fmt::format("{}, and the driver took none of it{}; what GPU it is was not seen", has,
+                           kernel);
+    }
+    if (!runs) {
+        return fmt::format("{}, and nothing that runs on {}{}", has, gpu, kernel);
+    }
+    return code.exact ? fmt::format("the driver took no code{} for {}, though {}", kernel, gpu, has)
+                      : fmt::format("{} has no code{} that runs on {}; in all, {}", code_text(code),
+                                    kernel.empty() ? " for a kernel" : kernel, gpu, has);
 }
 
 }  // namespace
 
 std::optional<Finding> cuda_no_kernel_image(const RunningCase& c) {
-    if (c.told.code != kNoBinary) {
+    if (c.sticky || c.told.code != kNoBinaryForGpu) {
         return std::nullopt;
     }
-    const int sm =
-        c.failed != nullptr && c.failed->device ? c.failed->device->compute_capability() : 0;
-    const LoadedCode code = c.failed != nullptr ? code_of(*c.failed) : LoadedCode{};
-    const std::string gpu =
-        gpu_text(c.failed != nullptr ? c.failed->device : std::optional<CudaDevice>{});
-    const std::string words = device_code_words(code.codes);
-    const std::string file = file_name(code.file);
-    Finding finding = begin_finding(
-        c, "cuda-no-kernel-image",
-        words.empty() ? fmt::format("there is no code for {} in what was to be loaded", gpu)
-                      : fmt::format("{} has no code for {}: it has {}", file, gpu, words));
-    add_gpu(c.failed != nullptr ? c.failed->device : std::optional<CudaDevice>{}, finding.evidence);
-    finding.evidence["file"] = code.file.empty() ? "not seen" : code.file;
-    finding.evidence["architectures"] = words.empty() ? "not known" : words;
-    finding.evidence["of"] = code.exact ? "the image that was to be loaded" : "the whole file";
-    if (c.failed != nullptr && !c.failed->asked_name.empty()) {
-        finding.evidence["kernel"] = kernel_name(c.failed->asked_name);
-    } else if (c.failed != nullptr && !c.failed->kernel.empty()) {
-        finding.evidence["kernel"] = kernel_name(c.failed->kernel);
-    }
+    const CodeInQuestion code = code_of(c);
+    const std::optional<CudaDevice> device = c.failed == nullptr ? std::nullopt : c.failed->device;
+    const int sm = device ? device->compute_capability() : 0;
+    const std::vector<std::string> runs =
+        sm == 0 ? std::vector<std::string>{} : that_run(code.code, sm);
+    Finding finding =
+        begin_finding(c, "cuda-no-kernel-image", title_of(code, c, sm, !runs.empty()));
+    add_gpu(device, finding.evidence);
+    add_code(code, finding.evidence);
+    finding.evidence["runs_here"] = runs;
     const auto limit = [&](const std::string& text) {
         finding.limits += (finding.limits.empty() ? "" : "; ") + text;
     };
-    if (words.empty() || sm == 0) {
-        limit("which file's code it was is not seen");
-    } else if (any_runs(code.codes, sm)) {
-        // What was found is not what the driver refused, or there is more to it.
-        finding.confidence = Confidence::likely;
-        finding.title =
-            fmt::format("the driver took none of what {} has for {}: {}", file, gpu, words);
-        limit("some of it should run here: why the driver refused it is not known");
-    } else {
+    if (c.failed == nullptr) {
+        limit("the call that failed was not seen: neither the GPU nor the code is known");
+    } else if (code.code.empty()) {
+        limit("the code that was refused could not be read");
+    } else if (sm != 0 && runs.empty()) {
         add_fixes(code, sm, finding);
+    } else if (sm != 0) {
+        finding.confidence = Confidence::likely;
+        limit(code.exact ? "why the driver took none of it is not seen"
+                         : "which code of the file is this kernel's is not known: a part of it was "
+                           "built for fewer architectures");
+    }
+    if (!code.code.empty()) {
+        limit("the file is read as it is now");
     }
     return finding;
 }

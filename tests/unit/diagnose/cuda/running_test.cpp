@@ -259,16 +259,6 @@ TEST(CudaLaunchConfig, DoesNotSpeakOfAnInvalidArgumentOfAnotherCall) {
     EXPECT_FALSE(cuda_gave_an_error(process));
 }
 
-TEST(CudaNoKernelImage, OfAnUnseenFileGivesNoFix) {
-    Process process = dead(209);
-    process.cuda_failures = {on_h200(209)};
-    const Finding finding = told_of_gpu(process);
-    EXPECT_EQ(finding.slug, "cuda-no-kernel-image");
-    EXPECT_EQ(finding.evidence["compute_capability"], "9.0");
-    EXPECT_TRUE(finding.fixes.empty());
-    EXPECT_NE(finding.limits.find("not seen"), std::string::npos);
-}
-
 // A file of PTX for an architecture, as cuModuleLoad is given one.
 class PtxFile {
   public:
@@ -288,26 +278,6 @@ class PtxFile {
   private:
     std::string path_;
 };
-
-TEST(CudaNoKernelImage, NamesWhatTheFileHasAndBuildsForThisGpu) {
-    const PtxFile newer{100};
-    Process process = dead(209);
-    process.cuda_failures = {on_h200(209)};
-    process.cuda_failures.front().asked_name = newer.path();
-    const Finding finding = told_of_gpu(process);
-    EXPECT_EQ(finding.evidence["architectures"], "compute_100 (PTX)");
-    EXPECT_NE(finding.title.find("has no code for NVIDIA H200"), std::string::npos)
-        << finding.title;
-    ASSERT_EQ(finding.fixes.size(), 1U);
-    EXPECT_EQ(finding.fixes.front().command, "export TORCH_CUDA_ARCH_LIST=9.0");
-    EXPECT_TRUE(advises(finding, "arch=compute_90,code=sm_90"));
-
-    const PtxFile older{80};
-    process.cuda_failures.front().asked_name = older.path();
-    const Finding unknown = told_of_gpu(process);
-    EXPECT_EQ(unknown.confidence, Confidence::likely) << "some of it should run";
-    EXPECT_TRUE(unknown.fixes.empty());
-}
 
 TEST(CudaPtxRejected, ReadsTheVersionOfTheFile) {
     const PtxFile file{90};
