@@ -1,13 +1,14 @@
 #include <fmt/core.h>
 
-#include <regex>
+#include <algorithm>
+#include <set>
 
-#include "diagnose/cuda/code.h"
+#include "diagnose/cuda/device_code.h"
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/cuda_figures.h"
 #include "diagnose/knowledge/ptx_versions.h"
-#include "diagnose/loader/case.h"
 
 namespace cudiag {
 namespace {
@@ -15,77 +16,199 @@ namespace {
 // CUresult (cuda.h).
 constexpr int kInvalidImage = 200;
 constexpr int kInvalidPtx = 218;
-constexpr int kUnsupportedPtx = 222;
+constexpr int kUnsupportedPtxVersion = 222;
 
-// "9.9" of "Unsupported .version 9.9; current version is '9.0'", as the compiler in the driver
-// writes it (seen: driver 580).
-std::string version_in(const std::string& log) {
-    static const std::regex pattern{R"(Unsupported \.version (\d+\.\d+))"};
-    std::smatch match;
-    const std::string searched = log.substr(0, kSearchedBytes);
-    return std::regex_search(searched, match, pattern) ? match[1].str() : std::string{};
-}
+// What is known of the PTX and of the driver that was to compile it.
+struct Versions {
+    std::string driver;                   // its CUDA: "13.0"; "" if not known
+    std::string newest_known;             // PTX that such a driver compiles: "9.0"; "" likewise
+    std::string asked;                    // the newest of the PTX in question: "9.2"; "" likewise
+    std::optional<bool> known;            // `asked`, to this driver
+    bool told = false;                    // by the compiler in the driver itself
+    const PtxVersion* made_by = nullptr;  // the CUDA that first writes `asked`
+};
 
-std::string newest_version(const LoadedCode& code) {
+std::string newest_known_to(const std::string& driver) {
     std::string newest;
-    for (const DeviceCode& each : code.codes) {
-        newest = each.ptx && !each.ptx_version.empty() ? each.ptx_version : newest;
+    for (const PtxVersion* version : all_ptx_versions()) {
+        if (ptx_known_to(driver, version->ptx).value_or(false)) {
+            newest = version->ptx;
+        }
     }
     return newest;
+}
+
+// The newest of the versions; one that is not known yet is newer than all that are.
+std::string newest_in(const std::vector<DeviceCode>& code) {
+    const std::vector<const PtxVersion*> order = all_ptx_versions();
+    const auto place = [&](const std::string& ptx) {
+        return std::find_if(order.begin(), order.end(),
+                            [&](const PtxVersion* version) { return version->ptx == ptx; });
+    };
+    std::string newest;
+    for (const DeviceCode& one : code) {
+        if (one.ptx && !one.ptx_version.empty() &&
+            (newest.empty() || place(newest) < place(one.ptx_version))) {
+            newest = one.ptx_version;
+        }
+    }
+    return newest;
+}
+
+Versions versions_of(const RunningCase& c, const CodeInQuestion& code, const std::string& log) {
+    Versions versions;
+    if (c.process.cuda_driver) {
+        versions.driver = cuda_release_of(c.process.cuda_driver->version);
+        versions.newest_known = newest_known_to(versions.driver);
+    }
+    versions.asked = newest_in(code.code);
+    for (const TextValues& figures : figures_of(log)) {
+        const auto asked = figures.find("ptx_version");
+        const auto known = figures.find("ptx_known");
+        if (asked != figures.end() && known != figures.end()) {
+            versions.asked = asked->second;
+            versions.newest_known = known->second;
+            versions.known = false;
+            versions.told = true;
+        }
+    }
+    if (!versions.told && !versions.asked.empty()) {
+        versions.known = ptx_known_to(versions.driver, versions.asked);
+    }
+    versions.made_by = ptx_version(versions.asked);
+    return versions;
+}
+
+bool is_too_new(int code, const Versions& versions) {
+    return code == kUnsupportedPtxVersion ? versions.known != std::optional<bool>{true}
+                                          : versions.told;
+}
+
+// The line of the log that says what is wrong.
+std::string line_of(const std::string& log) {
+    std::string first;
+    for (std::size_t begin = 0; begin < log.size();) {
+        const std::size_t end = std::min(log.find('\n', begin), log.size());
+        std::string line = log.substr(begin, end - begin);
+        if (line.find("error") != std::string::npos || line.find("fatal") != std::string::npos) {
+            return line;
+        }
+        first = first.empty() ? line : first;
+        begin = end + 1;
+    }
+    return first;
+}
+
+std::string driver_text(const Versions& versions) {
+    return versions.driver.empty() ? "the driver"
+                                   : fmt::format("the driver (CUDA {})", versions.driver);
+}
+
+std::string title_of(const RunningCase& c, const CodeInQuestion& code, const Versions& versions,
+                     const std::string& log) {
+    const std::string what = code_text(code);
+    if (is_too_new(c.told.code, versions)) {
+        if (versions.asked.empty() || !versions.known) {
+            return fmt::format("the PTX of {} is newer than {}{} compiles", what,
+                               versions.newest_known.empty()
+                                   ? std::string{}
+                                   : "the " + versions.newest_known + " that ",
+                               driver_text(versions));
+        }
+        return fmt::format(
+            "the PTX of {} is of version {}{}, and {} compiles none after {}", what, versions.asked,
+            versions.made_by == nullptr ? std::string{}
+                                        : fmt::format(" (CUDA {})", versions.made_by->cuda),
+            driver_text(versions), versions.newest_known);
+    }
+    if (c.told.code == kUnsupportedPtxVersion) {
+        return fmt::format("{} refused PTX of {} as too new, though none in it is",
+                           driver_text(versions), what);
+    }
+    return log.empty() ? fmt::format("the compiler in {} rejected the PTX of {}; why was not kept",
+                                     driver_text(versions), what)
+                       : fmt::format("the compiler in {} rejected the PTX of {}: {}",
+                                     driver_text(versions), what, line_of(log));
+}
+
+void add_fixes(const CodeInQuestion& code, const Versions& versions,
+               const std::optional<CudaDevice>& device, Finding& finding) {
+    const auto add = [&](const std::string& text) {
+        finding.fixes.push_back({(finding.fixes.empty() ? "" : "or ") + text, "", false});
+    };
+    const std::string than =
+        versions.driver.empty() ? "the driver's CUDA" : "CUDA " + versions.driver;
+    const int sm = device ? device->compute_capability() : 0;
+    if (!code.package.empty()) {
+        add(fmt::format("install a build of {} that was made with {} or older", code.package,
+                        than));
+    } else if (!code.file.empty()) {
+        if (sm != 0 && !is_for_one_architecture(code.code)) {
+            Fix native = build_for(code, sm);
+            native.text += ": the driver need not compile what is there for it already";
+            finding.fixes.push_back(std::move(native));
+        }
+        add(fmt::format("build {} with an nvcc of {} or older",
+                        code.file.substr(code.file.rfind('/') + 1), than));
+    } else {
+        add(fmt::format(
+            "let what made the code (nvcc, NVRTC, nvJitLink, numba, Triton) be of {} or "
+            "older",
+            than));
+    }
+    const bool sure = versions.made_by != nullptr && versions.known == std::optional<bool>{false};
+    add(!sure
+            ? std::string{"upgrade the driver to one of the CUDA that made the code, or newer"}
+            : fmt::format("upgrade the driver to one of CUDA {} or newer{}", versions.made_by->cuda,
+                          versions.made_by->driver.empty()
+                              ? std::string{}
+                              : fmt::format(" (branch {})", versions.made_by->driver)));
 }
 
 }  // namespace
 
 std::optional<Finding> cuda_ptx_rejected(const RunningCase& c) {
-    const bool by_log =
-        c.told.code == kInvalidImage && c.failed != nullptr && !c.failed->jit_log.empty();
-    if (c.told.code != kInvalidPtx && c.told.code != kUnsupportedPtx && !by_log) {
+    const std::string log = c.failed == nullptr ? std::string{} : c.failed->jit_log;
+    const bool is_ptx = c.told.code == kInvalidPtx || c.told.code == kUnsupportedPtxVersion ||
+                        (c.told.code == kInvalidImage && !log.empty());
+    if (c.sticky || !is_ptx) {
         return std::nullopt;
     }
-    const LoadedCode code = c.failed != nullptr ? code_of(*c.failed) : LoadedCode{};
-    const std::string log = c.failed != nullptr ? c.failed->jit_log : std::string{};
-    std::string version = version_in(log);
-    if (version.empty() && c.told.code == kUnsupportedPtx && code.exact) {
-        version = newest_version(code);
+    const CodeInQuestion code = code_of(c);
+    const Versions versions = versions_of(c, code, log);
+    const std::optional<CudaDevice> device = c.failed == nullptr ? std::nullopt : c.failed->device;
+    Finding finding = begin_finding(c, "cuda-ptx-rejected", title_of(c, code, versions, log));
+    const auto or_unknown = [](const std::string& text) {
+        return text.empty() ? "not known" : text;
+    };
+    finding.evidence["ptx_version"] = or_unknown(versions.asked);
+    finding.evidence["driver_cuda"] = or_unknown(versions.driver);
+    finding.evidence["newest_ptx_of_driver"] = or_unknown(versions.newest_known);
+    if (versions.made_by != nullptr) {
+        finding.evidence["needs_cuda"] = versions.made_by->cuda;
     }
-    const std::string driver_cuda =
-        c.process.cuda_driver ? cuda_release_of(c.process.cuda_driver->version) : std::string{};
-    const PtxVersion* known = ptx_version(version);
-    const std::string newer =
-        known != nullptr ? fmt::format(", which CUDA {} brought", known->cuda) : std::string{};
-    std::string title;
-    if (c.told.code == kUnsupportedPtx) {
-        title = fmt::format("the driver's compiler does not know PTX {}{}{}",
-                            version.empty() ? "of that version" : version, newer,
-                            driver_cuda.empty() ? "" : ": it is of CUDA " + driver_cuda);
+    constexpr std::size_t kMostOfLog = 600;
+    if (!log.empty()) {
+        finding.evidence["jit_log"] = log.substr(0, kMostOfLog);
+    }
+    add_gpu(device, finding.evidence);
+    add_code(code, finding.evidence);
+    const auto limit = [&](const std::string& text) {
+        finding.limits += (finding.limits.empty() ? "" : "; ") + text;
+    };
+    if (is_too_new(c.told.code, versions)) {
+        add_fixes(code, versions, device, finding);
+        if (!code.exact && !versions.told && !versions.asked.empty()) {
+            limit(
+                "the version is the newest in the file: which of its images was refused is not "
+                "known");
+        }
     } else {
-        title = "the driver's compiler refused the PTX that it was given";
+        limit(c.told.code == kUnsupportedPtxVersion ? "which PTX the driver means was not seen"
+                                                    : "the PTX itself is not looked into");
     }
-    Finding finding = begin_finding(c, "cuda-ptx-rejected", title);
-    finding.evidence["ptx_version"] = version.empty() ? "not known" : version;
-    finding.evidence["driver_cuda"] = driver_cuda.empty() ? "not known" : driver_cuda;
-    if (known != nullptr) {
-        finding.evidence["needs_cuda"] = known->cuda;
-    }
-    finding.evidence["jit_log"] = log.empty() ? "not seen" : log;
-    finding.evidence["file"] =
-        code.file.empty() ? "not seen (code made while running, or unseen)" : code.file;
-    add_gpu(c.failed != nullptr ? c.failed->device : std::optional<CudaDevice>{}, finding.evidence);
-    const bool too_new = known != nullptr && !driver_cuda.empty() &&
-                         ptx_known_to(driver_cuda, version) == std::optional{false};
-    if (too_new) {
-        finding.fixes.push_back(
-            {fmt::format("a driver of CUDA {} or later knows it{}", known->cuda,
-                         known->driver.empty() ? "" : " (branch " + known->driver + ")"),
-             "", false});
-        finding.fixes.push_back(
-            {fmt::format("or make the code with a compiler of CUDA {} or older (nvcc, Triton's "
-                         "ptxas, NVRTC), or with SASS for this GPU, which needs no compiler",
-                         driver_cuda),
-             "", false});
-    } else if (log.empty()) {
-        finding.limits += (finding.limits.empty() ? "" : "; ") +
-                          std::string{"what the driver's compiler said is not seen"};
+    if (c.failed == nullptr) {
+        limit("the call that failed was not seen, nor the code");
     }
     return finding;
 }

@@ -259,59 +259,5 @@ TEST(CudaLaunchConfig, DoesNotSpeakOfAnInvalidArgumentOfAnotherCall) {
     EXPECT_FALSE(cuda_gave_an_error(process));
 }
 
-// A file of PTX for an architecture, as cuModuleLoad is given one.
-class PtxFile {
-  public:
-    explicit PtxFile(int sm)
-        : path_{::testing::TempDir() + "cudiag-" + std::to_string(::getpid()) + "-" +
-                std::to_string(sm) + ".ptx"} {
-        std::ofstream{path_} << ".version 8.7\n.target sm_" << sm << "\n.address_size 64\n";
-    }
-
-    ~PtxFile() { std::remove(path_.c_str()); }
-
-    PtxFile(const PtxFile&) = delete;
-    PtxFile& operator=(const PtxFile&) = delete;
-
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
-
-TEST(CudaPtxRejected, ReadsTheVersionOfTheFile) {
-    const PtxFile file{90};
-    Process process = dead(222);
-    process.cuda_driver = CudaDriver{.path = "/drv/libcuda.so.1", .version = 12040};
-    process.cuda_failures = {on_h200(222)};
-    process.cuda_failures.front().asked_name = file.path();
-    const Finding finding = told_of_gpu(process);
-    EXPECT_EQ(finding.evidence["ptx_version"], "8.7");
-    EXPECT_TRUE(advises(finding, "a driver of CUDA 12.8 or later"));
-}
-
-TEST(CudaPtxRejected, NamesBothVersionsAndNeverADriverThatIsNewEnough) {
-    Process process = dead(222);
-    process.cuda_driver = CudaDriver{.path = "/drv/libcuda.so.1", .version = 12040};
-    process.cuda_failures = {on_h200(222)};
-    process.cuda_failures.front().jit_log =
-        "ptxas application ptx input, line 1; fatal   : Unsupported .version 9.0; current version "
-        "is '8.4'";
-    const Finding finding = told_of_gpu(process);
-    EXPECT_EQ(finding.slug, "cuda-ptx-rejected");
-    EXPECT_NE(finding.title.find("PTX 9.0, which CUDA 13.0 brought: it is of CUDA 12.4"),
-              std::string::npos)
-        << finding.title;
-    EXPECT_TRUE(advises(finding, "a driver of CUDA 13.0 or later"));
-    process.cuda_failures.front().jit_log =
-        "fatal   : Unsupported .version 9.9; current version is '8.4'";
-    EXPECT_TRUE(told_of_gpu(process).fixes.empty()) << "no CUDA is known that has it";
-    process.cuda_failures = {on_h200(218)};
-    process.cuda_failures.front().jit_log = "ptxas application ptx input, line 9; error : Unknown";
-    const Finding syntax = told_of_gpu(process);
-    EXPECT_TRUE(syntax.fixes.empty());
-    EXPECT_NE(syntax.evidence["jit_log"].get<std::string>().find("line 9"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace cudiag
