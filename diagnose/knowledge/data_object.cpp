@@ -115,6 +115,15 @@ std::vector<std::pair<std::string, std::string>> DataObject::pairs(const std::st
     return result;
 }
 
+int DataObject::code_in(const std::string& text) const {
+    const bool digits = !text.empty() && text.size() < 5 &&
+                        text.find_first_not_of("0123456789") == std::string::npos;
+    if (!digits) {
+        fail("'" + text + "' is not a code");
+    }
+    return std::stoi(text);
+}
+
 void DataObject::nothing_else() const {
     for (const auto& item : value_.items()) {
         if (read_.count(item.key()) == 0) {

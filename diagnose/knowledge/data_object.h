@@ -18,6 +18,11 @@ class DataObject {
 
     std::string text(const std::string& key);  // required, not empty
     std::string optional_text(const std::string& key);
+
+    // An error's number, which is written as a text of up to four digits: "700".
+    int code(const std::string& key) { return code_in(text(key)); }
+
+    int code_in(const std::string& text) const;
     bool flag(const std::string& key);  // false when absent
 
     bool has(const std::string& key) const { return value_.contains(key); }

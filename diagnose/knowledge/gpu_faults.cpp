@@ -16,18 +16,9 @@ const Loaded<GpuFaultTable>& table() {
     return loaded;
 }
 
-int number_in(const DataObject& at, const std::string& text) {
-    const bool digits = !text.empty() && text.size() < 5 &&
-                        text.find_first_not_of("0123456789") == std::string::npos;
-    if (!digits) {
-        at.fail("'" + text + "' is not a code");
-    }
-    return std::stoi(text);
-}
-
 GpuFault fault_of(DataObject& entry) {
     GpuFault fault;
-    fault.code = number_in(entry, entry.text("code"));
+    fault.code = entry.code("code");
     fault.title = entry.text("title");
     for (DataObject& remedy : entry.optional_objects("remedies")) {
         fault.remedies.push_back(
@@ -44,7 +35,7 @@ KernelHint hint_of(DataObject& entry) {
     hint.name = entry.text("name");
     hint.pattern = entry.text("kernel");
     for (const std::string& code : entry.texts("codes")) {
-        hint.codes.push_back(number_in(entry, code));
+        hint.codes.push_back(entry.code_in(code));
     }
     hint.text = entry.text("text");
     hint.command = entry.optional_text("command");

@@ -4,6 +4,7 @@
 
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/cuda_figures.h"
+#include "diagnose/knowledge/gpu_exceptions.h"
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/knowledge/loaded.h"
 #include "diagnose/knowledge/nccl.h"
@@ -184,8 +185,8 @@ std::vector<const LibraryRelease*> all_library_releases() {
 std::vector<std::string> knowledge_problems() {
     std::vector<std::string> problems = toolchain_problems();
     for (const std::vector<std::string>& more :
-         {cuda_problems(), gpu_fault_problems(), nccl_problems(), ptx_problems(),
-          cuda_figure_problems()}) {
+         {cuda_problems(), gpu_fault_problems(), gpu_exception_problems(), nccl_problems(),
+          ptx_problems(), cuda_figure_problems()}) {
         problems.insert(problems.end(), more.begin(), more.end());
     }
     for (const std::string& problem :
