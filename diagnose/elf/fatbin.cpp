@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "diagnose/elf/elf_image.h"
+#include "diagnose/elf/little_endian.h"
 
 namespace cudiag {
 namespace {
@@ -26,19 +27,6 @@ constexpr std::size_t kMostSections = 1U << 16;
 constexpr std::uint64_t kLongestNote = 4U << 10;
 // What stands before .version and .target: comments of the compiler.
 constexpr std::uint64_t kLongestPreamble = 16U << 10;
-
-// A little-endian number; 0 beyond the end of what could be read.
-template <typename Number>
-Number number_at(std::string_view bytes, std::size_t offset) {
-    if (offset > bytes.size() || sizeof(Number) > bytes.size() - offset) {
-        return 0;
-    }
-    std::uint64_t value = 0;
-    for (std::size_t i = sizeof(Number); i > 0; --i) {
-        value = value << 8 | static_cast<unsigned char>(bytes[offset + i - 1]);
-    }
-    return static_cast<Number>(value);
-}
 
 // Saturates: an end beyond every file is as good as an overflow.
 std::uint64_t sum(std::uint64_t a, std::uint64_t b) {

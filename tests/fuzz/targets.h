@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "diagnose/build/steps.h"
+#include "diagnose/cuda/core_dump.h"
 #include "diagnose/elf/elf_file.h"
 #include "diagnose/elf/fatbin.h"
 #include "record/reader.h"
@@ -122,6 +123,23 @@ inline void fatbin(std::span<const std::byte> bytes) {
     const std::size_t wrapper = text.find(std::string_view{"\xb1\x43\x62\x46", 4});
     if (wrapper != std::string_view::npos) {
         look(device_code_at(path, wrapper));
+    }
+    (void)close(file);
+}
+
+inline void core_dump(std::span<const std::byte> bytes) {
+    const int file = memfd_create("core", MFD_CLOEXEC);
+    promise(
+        file >= 0 && write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
+        "memfd_create works here");
+    const GpuCore core = read_gpu_core("/proc/self/fd/" + std::to_string(file));
+    promise(core.problem.empty() || core.exceptions.empty(), "a file with exceptions was read");
+    promise(core.exceptions.size() <= 256, "so many threads are kept, and no more");
+    for (const GpuException& exception : core.exceptions) {
+        promise(exception.kernel.size() <= bytes.size() &&
+                    exception.function.size() <= bytes.size() &&
+                    exception.source.size() <= bytes.size() + 32,
+                "a name longer than the file");
     }
     (void)close(file);
 }

@@ -48,6 +48,11 @@ TEST(FuzzReplay, ElfSurvivesSeedsAndOldCrashes) {
     replay("crashes", "elf", fuzz::elf);
 }
 
+TEST(FuzzReplay, CoreDumpSurvivesSeedsAndOldCrashes) {
+    EXPECT_GE(replay("corpus", "core_dump", fuzz::core_dump), 3U) << "where are the seeds?";
+    replay("crashes", "core_dump", fuzz::core_dump);
+}
+
 TEST(FuzzReplay, FatbinSurvivesSeedsAndOldCrashes) {
     EXPECT_GE(replay("corpus", "fatbin", fuzz::fatbin), 3U) << "where are the seeds?";
     replay("crashes", "fatbin", fuzz::fatbin);
