@@ -167,6 +167,18 @@ bool covers(const HotRead& wait, const CudaLaunch& launch, std::int32_t tid) {
            (launch.stream != kPerThreadStream || (launch.tid == tid && tid != -1));
 }
 
+// A file of that name may be an earlier process's.
+GpuCore core_of(const EntryRead& entry, const Process& process) {
+    GpuCore core = read_gpu_core(std::string{entry.text(Field::path)});
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    if (core.timestamp_s != 0 && core.timestamp_s < process.start_time_ns / kSecond) {
+        core.exceptions.clear();
+        core.threads = 0;
+        core.problem = "it is older than this process";
+    }
+    return core;
+}
+
 // Launches by time, with what later records tell of them.
 class Launches {
   public:
@@ -319,6 +331,9 @@ void add_cuda_facts(const Recording& recording, Process& process) {
                 if (auto apart = read_marks(std::string{entry.text(Field::path)}); !apart.empty()) {
                     marks = std::move(apart);
                 }
+                break;
+            case EntryKind::cuda_core:
+                process.gpu_core = core_of(entry, process);
                 break;
             case EntryKind::cuda_call_failed: {
                 FailedCudaCall call = failed_call_of(entry);

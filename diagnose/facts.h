@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "diagnose/build/steps.h"
+#include "diagnose/cuda/core_dump.h"
 #include "diagnose/finding.h"
 #include "record/reader.h"
 
@@ -152,6 +153,7 @@ struct Process {
     std::vector<StreamProgress> progress;
     std::string tracking;  // of CUDIAG_TRACK: why it was off, though asked for; "" if it was not
     bool tracked = false;  // CUDIAG_TRACK worked
+    std::optional<GpuCore> gpu_core;  // where the driver was told to write one (CUDIAG_COREDUMP)
     Losses lost;
 
     const std::vector<Module>& modules_at(

@@ -254,6 +254,17 @@ void link_ranks(std::vector<Finding>& findings) {
     }
 }
 
+// The driver aborts a process of whose GPU it has written a core dump.
+void judge_death(const Process& process, Finding finding, Collector& out) {
+    const std::string signal = finding.evidence.value("signal", "");
+    const std::string id = out.add(std::move(finding));
+    Finding* cause = out.find(process.pid, "cuda-async-error");
+    if (cause != nullptr && first_exception(process) != nullptr &&
+        (signal == "SIGABRT" || signal == "not seen")) {
+        cause->cause_of.push_back(id);
+    }
+}
+
 void judge_builds(const Facts& facts, Collector& out) {
     std::vector<BuildFinding> findings = judge_build(facts);
     std::vector<std::string> consequences;
@@ -298,7 +309,7 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
             }
         }
         if (auto finding = process_killed(process, deaths)) {
-            out.add(std::move(*finding));
+            judge_death(process, std::move(*finding), out);
         }
         if (auto finding = record_incomplete(process)) {
             out.add(std::move(*finding));

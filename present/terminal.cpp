@@ -160,6 +160,30 @@ std::string render_launches(const Json& evidence, const char* key, const char* l
     return out;
 }
 
+// Threads with an exception, by the core dump of the GPU: a line for each place.
+std::string render_exceptions(const Json& exceptions, const Painter& painter) {
+    std::string out;
+    constexpr std::size_t kMost = 4;
+    for (std::size_t i = 0; i < std::min(kMost, exceptions.size()); ++i) {
+        const Json& exception = exceptions[i];
+        std::string text =
+            exception.value("place", exception.value("kernel", "")) +
+            (exception.contains("source") ? " (" + exception.value("source", "") + ")" : "");
+        if (exception.contains("thread_index")) {
+            text += fmt::format(", block {}, thread {}", exception.value("block_index", ""),
+                                exception.value("thread_index", ""));
+        }
+        if (const int threads = exception.value("threads", 0); threads > 1) {
+            text += fmt::format(" and {} more", threads - 1);
+        }
+        out +=
+            painter.line(i == 0 ? "exception" : "", text + ": " + exception.value("meaning", ""));
+    }
+    return exceptions.size() <= kMost
+               ? out
+               : out + painter.line("", fmt::format("… and {} more", exceptions.size() - kMost));
+}
+
 std::string render_chain(const Json& chain, const Json& last, const Painter& painter) {
     std::string text;
     for (const Json& link : chain) {
@@ -206,8 +230,8 @@ Told told_as(const std::string& key, const Json& value, const Json& evidence) {
 std::string render_evidence(const Json& evidence, const Painter& painter) {
     // These are told elsewhere in the block.
     static const std::set<std::string> told_elsewhere{
-        "error",   "asked",     "chain",    "searched", "near_misses", "cause_slug",
-        "library", "needed_by", "packages", "suspects", "kernels",     "unfinished"};
+        "error",     "asked",    "chain",    "searched", "near_misses", "cause_slug", "library",
+        "needed_by", "packages", "suspects", "kernels",  "unfinished",  "exceptions"};
     std::string out;
     if (evidence.contains("error")) {
         out += painter.line("error", text_of(evidence.at("error")));
@@ -226,6 +250,9 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
     }
     if (evidence.contains("unfinished")) {
         out += render_launches(evidence, "unfinished", "on the GPU", painter);
+    }
+    if (evidence.contains("exceptions")) {
+        out += render_exceptions(evidence.at("exceptions"), painter);
     }
     if (!evidence.contains("chain") && evidence.contains("needed_by")) {
         out += painter.line("needed by", text_of(evidence.at("needed_by")));

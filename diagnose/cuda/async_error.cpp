@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "diagnose/cuda/running_rules.h"
 #include "diagnose/cuda/suspects.h"
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/gpu_exceptions.h"
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/loader/surroundings.h"
 
@@ -35,11 +37,98 @@ nlohmann::ordered_json kernels_of(const Suspects& suspects) {
     return kernels;
 }
 
+// "writes_out_of_bounds, block (0, 0, 0), thread (3, 0, 0), faults.cu:26".
+std::string words_of(const GpuException& exception) {
+    std::string words = brief_kernel_name(exception.kernel);
+    if (exception.thread_known) {
+        words += fmt::format(", block {}, thread {}", extent(exception.block_index),
+                             extent(exception.thread_index));
+    }
+    return exception.source.empty()
+               ? words
+               : words + ", " + exception.source.substr(exception.source.rfind('/') + 1);
+}
+
+nlohmann::ordered_json as_json(const GpuException& exception) {
+    nlohmann::ordered_json told;
+    const GpuExceptionKind* known = gpu_exception_kind(exception.code);
+    told["exception"] =
+        known != nullptr ? known->name : fmt::format("exception {}", exception.code);
+    told["meaning"] = known != nullptr ? known->text : "not known";
+    told["kernel"] = brief_kernel_name(exception.kernel);
+    if (!exception.kernel.empty()) {
+        told["signature"] = kernel_name(exception.kernel);
+    }
+    if (exception.grid != std::array<std::uint64_t, 3>{}) {
+        told["grid"] = extent(exception.grid);
+        told["block"] = extent(exception.block);
+    }
+    if (exception.thread_known) {
+        told["block_index"] = extent(exception.block_index);
+        told["thread_index"] = extent(exception.thread_index);
+    }
+    if (!exception.function.empty()) {
+        told["place"] =
+            fmt::format("{}+{:#x}", brief_kernel_name(exception.function), exception.offset);
+    }
+    if (exception.pc != 0) {
+        told["pc"] = fmt::format("{:#x}", exception.pc);
+    }
+    if (!exception.source.empty()) {
+        told["source"] = exception.source;
+    }
+    return told;
+}
+
+// Of threads that had the same exception at the same place the first one is told, and how many
+// there were.
+nlohmann::ordered_json exceptions_of(const GpuCore& core) {
+    auto told = nlohmann::ordered_json::array();
+    std::map<std::tuple<std::uint32_t, std::string, std::uint64_t>, std::size_t> places;
+    for (const GpuException& exception : core.exceptions) {
+        const auto [place, is_new] =
+            places.emplace(std::tuple{exception.code, exception.kernel, exception.pc}, told.size());
+        if (is_new && told.size() < kMostTold) {
+            told.push_back(as_json(exception));
+            told.back()["threads"] = 0;
+        }
+        if (place->second < told.size() && exception.thread_known) {
+            told[place->second]["threads"] = told[place->second]["threads"].get<int>() + 1;
+        }
+    }
+    return told;
+}
+
+void add_core(const GpuCore& core, Finding& finding) {
+    finding.evidence["core_dump"] =
+        core.problem.empty() ? core.path : fmt::format("{}: {}", core.path, core.problem);
+    if (core.exceptions.empty()) {
+        return;
+    }
+    finding.evidence["exceptions"] = exceptions_of(core);
+    finding.evidence["gpu"] = core.device.empty() ? "not known" : core.device;
+    if (!core.driver.empty()) {
+        finding.evidence["core_dump_by"] =
+            fmt::format("driver {}, CUDA {}", core.driver, core.cuda);
+    }
+}
+
+std::vector<std::string> kernels_in(const Suspects& suspects) {
+    std::vector<std::string> kernels;
+    for (const CudaLaunch* launch : suspects.launches) {
+        kernels.push_back(launch->kernel);
+    }
+    return kernels;
+}
+
 std::string title_of(const RunningCase& c, const Suspects& suspects, const GpuFault* fault) {
     const CudaError* known = cuda_error(c.told.code);
     const std::string what = fault != nullptr   ? fault->title
                              : known != nullptr ? known->text
                                                 : fmt::format("error {}", c.told.code);
+    if (suspects.pinned == Pinned::core) {
+        return fmt::format("{}: {}", what, words_of(*first_exception(c.process)));
+    }
     if (suspects.pinned == Pinned::unseen) {
         return what + "; which kernel it was is not known";
     }
@@ -56,8 +145,16 @@ std::string title_of(const RunningCase& c, const Suspects& suspects, const GpuFa
                        suspects.pending);
 }
 
+// Of 719, which stands for any exception, the core tells which one it was.
+int surest_code(const RunningCase& c) {
+    const GpuExceptionKind* known = gpu_exception_kind(first_exception(c.process)->code);
+    return known != nullptr && gpu_fault(known->error) != nullptr ? known->error : c.told.code;
+}
+
 const char* how_pinned(Pinned pinned) {
     switch (pinned) {
+        case Pinned::core:
+            return "the core dump of the GPU names the kernel";
         case Pinned::waited:
             return "CUDIAG_SYNC=1 waited for this launch, and the wait gave the error";
         case Pinned::marked:
@@ -87,10 +184,10 @@ std::string with_argv(std::string command, const Process& process) {
 }
 
 // What is known of a kernel by its name: torch's own checks of indices, above all.
-void add_hints(const Suspects& suspects, int code, Finding& finding) {
+void add_hints(const std::vector<std::string>& kernels, int code, Finding& finding) {
     std::set<std::string> told;
-    for (const CudaLaunch* launch : suspects.launches) {
-        const KernelHint* hint = kernel_hint(kernel_name(launch->kernel), code);
+    for (const std::string& kernel : kernels) {
+        const KernelHint* hint = kernel_hint(kernel_name(kernel), code);
         if (hint != nullptr && told.insert(hint->text).second) {
             finding.fixes.push_back({hint->text, hint->command, false});
         }
@@ -104,9 +201,11 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
         return std::nullopt;
     }
     const Suspects suspects = suspects_of(c);
-    const GpuFault* fault = gpu_fault(c.told.code);
+    const bool by_core = suspects.pinned == Pinned::core;
+    const int code = by_core ? surest_code(c) : c.told.code;
+    const GpuFault* fault = gpu_fault(code);
     Finding finding = begin_finding(c, "cuda-async-error", title_of(c, suspects, fault));
-    const bool pinned = suspects.launches.size() == 1 && suspects.pinned != Pinned::no;
+    const bool pinned = by_core || (suspects.launches.size() == 1 && suspects.pinned != Pinned::no);
     finding.evidence["pinned_by"] = how_pinned(suspects.pinned);
     auto launches = nlohmann::ordered_json::array();
     for (const CudaLaunch* launch : suspects.launches) {
@@ -124,11 +223,19 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     if (!c.process.tracking.empty()) {
         finding.evidence["tracking"] = "off, though asked for: " + c.process.tracking;
     }
-    if (pinned && !suspects.launches.front()->python.empty()) {
+    if (c.process.gpu_core) {
+        add_core(*c.process.gpu_core, finding);
+    }
+    if (pinned && suspects.launches.size() == 1 && !suspects.launches.front()->python.empty()) {
         finding.python = suspects.launches.front()->python;
     }
-    if (pinned || suspects.pinned == Pinned::marked) {
-        add_hints(suspects, c.told.code, finding);
+    if (by_core) {
+        add_hints({first_exception(c.process)->kernel}, code, finding);
+        finding.fixes.push_back(
+            {"to see the registers and variables of that thread",
+             "cuda-gdb -ex " + shell_quoted("target cudacore " + c.process.gpu_core->path), false});
+    } else if (pinned || suspects.pinned == Pinned::marked) {
+        add_hints(kernels_in(suspects), code, finding);
     }
     // Where the driver's own call was not seen, its launches are not either.
     if (!pinned && suspects.pinned != Pinned::marked && c.failed != nullptr &&
@@ -151,6 +258,11 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     }
     if (suspects.pinned == Pinned::no || suspects.pinned == Pinned::unseen) {
         limit("memory that one kernel spoils may fault in another");
+    }
+    if (by_core) {
+        limit(
+            "where the exception arose is certain; what it read there may come from a kernel "
+            "before it");
     }
     return finding;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/knowledge/gpu_exceptions.h"
 
 namespace cudiag {
 namespace {
@@ -26,7 +27,26 @@ const FailedCudaCall* first_sticky(const Process& process) {
     return nullptr;
 }
 
+Told told_by_core(const GpuCore& core, const GpuException& exception) {
+    constexpr int kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED: any exception of a kernel
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    const GpuExceptionKind* known = gpu_exception_kind(exception.code);
+    Told told;
+    told.code = known != nullptr ? known->error : kLaunchFailed;
+    told.error = known != nullptr
+                     ? fmt::format("{} in the core dump of the GPU", known->name)
+                     : fmt::format("exception {} in the core dump of the GPU", exception.code);
+    told.time_ns = core.timestamp_s * kSecond;
+    return told;
+}
+
 }  // namespace
+
+const GpuException* first_exception(const Process& process) {
+    return process.gpu_core && !process.gpu_core->exceptions.empty()
+               ? &process.gpu_core->exceptions.front()
+               : nullptr;
+}
 
 std::optional<RunningCase> running_case_of(const Process& process) {
     std::optional<Told> told = process.failed() ? told_of(process) : std::nullopt;
@@ -37,6 +57,14 @@ std::optional<RunningCase> running_case_of(const Process& process) {
         told->call = call->name;
         told->inferred.clear();  // whatever the program ended of, it had lost its GPU
         return RunningCase{.process = process, .told = *told, .failed = call, .sticky = true};
+    }
+    // When it has written a core dump the driver aborts the process: no call comes back to tell.
+    if (const GpuException* exception = first_exception(process)) {
+        if (!told || !sticks(static_cast<std::uint64_t>(told->code))) {
+            told = told_by_core(*process.gpu_core, *exception);
+        }
+        told->inferred.clear();
+        return RunningCase{.process = process, .told = *told, .failed = nullptr, .sticky = true};
     }
     if (!told || told->code == 0 || is_about_the_start(told->code)) {
         return std::nullopt;

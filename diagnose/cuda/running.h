@@ -21,9 +21,12 @@ struct RunningCase {
 };
 
 // Of a process that failed and whose last words, or for want of words its last call of the driver,
-// tell such an error; or of any process with an error that sticks: it cannot use the GPU any more.
-// `process` must outlive the case.
+// tell such an error; or of any process with an error that sticks, or a core dump of the GPU with
+// an exception: it cannot use the GPU any more. `process` must outlive the case.
 std::optional<RunningCase> running_case_of(const Process& process);
+
+// The first exception in the core dump of the GPU; nullptr if there is no dump, or none in it.
+const GpuException* first_exception(const Process& process);
 
 // A finding with everything filled in that all findings of this case share: error, code, code_name,
 // meaning, call, driver_log.

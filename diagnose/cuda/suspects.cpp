@@ -40,11 +40,35 @@ const CudaLaunch* waited_for(const RunningCase& c) {
     return last;
 }
 
+using Pending = std::map<StreamKey, std::vector<const CudaLaunch*>>;
+
+// The launches of the kernel that had the exception; of the same grid and block, if any was.
+std::vector<const CudaLaunch*> launches_of(const GpuException& exception, const Pending& pending) {
+    std::vector<const CudaLaunch*> same_kernel, same_shape;
+    for (const auto& [stream, launches] : pending) {
+        for (const CudaLaunch* launch : launches) {
+            if (launch->graph || launch->kernel != exception.kernel) {
+                continue;
+            }
+            same_kernel.push_back(launch);
+            if (launch->shape.grid == exception.grid && launch->shape.block == exception.block) {
+                same_shape.push_back(launch);
+            }
+        }
+    }
+    return same_shape.empty() ? same_kernel : same_shape;
+}
+
+void sort_by_age(std::vector<const CudaLaunch*>& launches) {
+    std::stable_sort(launches.begin(), launches.end(),
+                     [](const CudaLaunch* a, const CudaLaunch* b) { return a->ticks < b->ticks; });
+}
+
 }  // namespace
 
 Suspects suspects_of(const RunningCase& c) {
     Suspects suspects;
-    std::map<StreamKey, std::vector<const CudaLaunch*>> pending;
+    Pending pending;
     for (const CudaLaunch& launch : c.process.launches) {
         if (is_pending(c, launch)) {
             pending[stream_of(launch)].push_back(&launch);
@@ -55,6 +79,14 @@ Suspects suspects_of(const RunningCase& c) {
     // Of a stream whose oldest record was pending, older ones may have been as well.
     suspects.lost = c.process.launches_lost > 0 && !c.process.launches.empty() &&
                     is_pending(c, c.process.launches.front());
+    const GpuException* exception = first_exception(c.process);
+    if (exception != nullptr && !exception->kernel.empty()) {
+        suspects.pinned = Pinned::core;
+        suspects.launches = launches_of(*exception, pending);
+        sort_by_age(suspects.launches);
+        suspects.lost = false;
+        return suspects;
+    }
     if (c.failed != nullptr && c.failed->waited) {
         if (const CudaLaunch* launch = waited_for(c)) {
             suspects.pinned = Pinned::waited;
@@ -74,8 +106,7 @@ Suspects suspects_of(const RunningCase& c) {
     }
     // The GPU goes by age, and what was launched first has run the furthest. Which call reported
     // the error tells nothing: every one does from then on.
-    std::stable_sort(suspects.launches.begin(), suspects.launches.end(),
-                     [](const CudaLaunch* a, const CudaLaunch* b) { return a->ticks < b->ticks; });
+    sort_by_age(suspects.launches);
     suspects.pinned = suspects.launches.empty()                         ? Pinned::unseen
                       : all_marked                                      ? Pinned::marked
                       : suspects.launches.size() == 1 && !suspects.lost ? Pinned::only_one

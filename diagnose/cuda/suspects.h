@@ -12,6 +12,7 @@ namespace cudiag {
 
 // How well the launch at fault is known.
 enum class Pinned : std::uint8_t {
+    core,      // the core dump of the GPU names the kernel
     waited,    // CUDIAG_SYNC waited for it, and the wait failed
     marked,    // CUDIAG_TRACK: the first that its stream had not finished, one a stream
     only_one,  // it was the only one that was not known to be finished
@@ -21,7 +22,7 @@ enum class Pinned : std::uint8_t {
 
 struct Suspects {
     Pinned pinned = Pinned::unseen;
-    std::vector<const CudaLaunch*> launches;  // the likeliest first
+    std::vector<const CudaLaunch*> launches;  // the likeliest first; by a core, of its kernel
     std::uint64_t pending = 0;  // not known to be finished when the error was reported
     std::uint64_t streams = 0;  // of them
     bool lost = false;          // older records were overwritten: the launch may be among them

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/unit/diagnose/cuda/core_file.h"
 #include "tests/unit/diagnose/entries.h"
 
 namespace cudiag {
@@ -89,6 +90,37 @@ TEST(Facts, KnowNoDriverWhereNoneWasAsked) {
     const Process process = facts_of(recording_of({{EntryKind::snapshot, 8, 1, {}}}));
     EXPECT_FALSE(process.cuda_driver);
     EXPECT_TRUE(process.cuda_failures.empty());
+}
+
+TEST(Facts, ReadTheCoreDumpOfTheGpuWhereItWasToBeWritten) {
+    const auto process_with = [](const std::string& path, std::uint64_t start_ns) {
+        Recording recording =
+            recording_of({{EntryKind::cuda_core, 8, 1, {text(Field::path, path)}}});
+        recording.header.open_realtime_ns = start_ns;
+        return facts_of(recording);
+    };
+    const Process without = process_with("/nonexistent/1.core", 0);
+    ASSERT_TRUE(without.gpu_core);
+    EXPECT_EQ(without.gpu_core->path, "/nonexistent/1.core");
+    EXPECT_NE(without.gpu_core->problem, "");
+
+    testing::CoreFile file;
+    file.multiprocessors(testing::row({}, {0, 0}), 8);
+    file.block(0, 0, testing::warp_at(0), testing::thread_at(testing::kKernelAt, 0, 14));
+    constexpr std::uint64_t kWritten = 1'700'000'000;
+    file.add(testing::kUser + 22, 0, 0, testing::row({1}, {580, 65, 13, 0, 0, kWritten}));
+    const auto path = std::filesystem::path{::testing::TempDir()} / "facts.core";
+    std::ofstream{path} << file.bytes();
+    constexpr std::uint64_t kSecond = 1'000'000'000;
+    const Process process = process_with(path, (kWritten - 60) * kSecond);
+    ASSERT_TRUE(process.gpu_core);
+    EXPECT_EQ(process.gpu_core->driver, "580.65");
+    EXPECT_EQ(process.gpu_core->exceptions.size(), 1U);
+
+    const Process later = process_with(path, (kWritten + 60) * kSecond);
+    EXPECT_EQ(later.gpu_core->problem, "it is older than this process");
+    EXPECT_TRUE(later.gpu_core->exceptions.empty());
+    std::filesystem::remove(path);
 }
 
 TEST(Facts, SkipKindsAndFieldsOfALaterFormat) {

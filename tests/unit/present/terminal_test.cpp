@@ -48,6 +48,26 @@ TEST(TerminalBlock, TellsCauseWhereSearchNearMissFixAndLimits) {
     }
 }
 
+TEST(TerminalBlock, TellsWhichThreadsHadAnException) {
+    Finding finding = missing_library();
+    finding.evidence = {
+        {"exceptions",
+         {{{"kernel", "axpy"},
+           {"place", "axpy+0xa0"},
+           {"source", "/src/a.cu:26"},
+           {"block_index", "(2, 0, 0)"},
+           {"thread_index", "(3, 0, 0)"},
+           {"threads", 32},
+           {"meaning", "an assert() failed"}},
+          {{"kernel", "other"}, {"threads", 0}, {"meaning", "its stack overflowed"}}}}};
+    const std::string text = render_findings({finding}, Style{}, "");
+    for (const char* part : {"exception   axpy+0xa0 (/src/a.cu:26), block (2, 0, 0), thread (3, 0, "
+                             "0) and 31 more: an assert()",
+                             " other: its stack overflowed\n"}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
+    }
+}
+
 TEST(TerminalBlock, FoldsConsequencesIntoTheirCause) {
     Finding cause = missing_library();
     cause.cause_of = {"7.2"};

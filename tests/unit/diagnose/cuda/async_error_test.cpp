@@ -1,4 +1,5 @@
 // Errors of a kernel that a later call reports, and what is said of them.
+#include "diagnose/judge.h"
 #include "tests/unit/diagnose/cuda/running_facts.h"
 
 namespace cudiag {
@@ -22,6 +23,29 @@ Process with(std::vector<CudaLaunch> launches, std::uint64_t error = 700) {
     process.cuda_failures = {reported(error)};
     process.launches = std::move(launches);
     return process;
+}
+
+// Of the thread 3 of block 2 of a kernel, as the core dump of the GPU tells it.
+GpuCore core_with(std::uint32_t code, const std::string& kernel) {
+    GpuCore core;
+    core.path = "/tmp/a b.core";
+    core.device = "NVIDIA H200";
+    core.driver = "580.159";
+    core.cuda = "13.0";
+    core.threads = 1;
+    core.exceptions = {{.code = code,
+                        .sm = 7,
+                        .thread_known = true,
+                        .block_index = {2, 0, 0},
+                        .thread_index = {3, 0, 0},
+                        .grid = {4, 1, 1},
+                        .block = {256, 1, 1},
+                        .kernel = kernel,
+                        .pc = 0x7f0000b0,
+                        .function = kernel,
+                        .offset = 0xb0,
+                        .source = "/src/fault.cu:26"}};
+    return core;
 }
 
 Finding found_of(const Process& process) {
@@ -191,6 +215,106 @@ TEST(CudaAsyncError, OfACodeWithoutARemedyStillNamesIt) {
     EXPECT_EQ(finding.evidence["code"], 226);
     EXPECT_TRUE(finding.fixes.empty());
     EXPECT_FALSE(finding.title.empty());
+}
+
+TEST(CudaAsyncError, BelievesTheCoreDumpBeforeAllElse) {
+    Process process = with({launched("_Z4goodv", 900), launched(kOob, 800), launched(kOob, 700),
+                            launched("_Z4goodv", 600)});
+    process.launches[1].shape.grid = {9, 1, 1};
+    process.launches[2].python = {{"step.py", 5, "step"}};
+    process.gpu_core = core_with(14, kOob);
+    const Finding finding = found_of(process);
+    EXPECT_EQ(finding.title,
+              "a kernel read or wrote an address that is not mapped on the GPU (illegal memory "
+              "access): writes_out_of_bounds, block (2, 0, 0), thread (3, 0, 0), fault.cu:26");
+    EXPECT_EQ(finding.confidence, Confidence::certain);
+    const auto& evidence = finding.evidence;
+    EXPECT_TRUE(has(evidence["pinned_by"], "core dump of the GPU"));
+    EXPECT_EQ(evidence["core_dump"], "/tmp/a b.core");
+    EXPECT_EQ(evidence["core_dump_by"], "driver 580.159, CUDA 13.0");
+    EXPECT_EQ(evidence["gpu"], "NVIDIA H200");
+    ASSERT_EQ(evidence["exceptions"].size(), 1U);
+    const auto& thread = evidence["exceptions"][0];
+    EXPECT_EQ(thread["exception"], "CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS");
+    EXPECT_EQ(thread["kernel"], "writes_out_of_bounds");
+    EXPECT_EQ(thread["signature"], "writes_out_of_bounds(float*, unsigned long)");
+    EXPECT_EQ(thread["place"], "writes_out_of_bounds+0xb0");
+    EXPECT_EQ(thread["source"], "/src/fault.cu:26");
+    EXPECT_EQ(thread["block_index"], "(2, 0, 0)");
+    EXPECT_EQ(thread["grid"], "(4, 1, 1)");
+    ASSERT_EQ(evidence["suspects"].size(), 1U) << "of that kernel, and of that shape";
+    EXPECT_EQ(finding.python.at(0).file, "step.py");
+    EXPECT_TRUE(advises(finding, "cuda-gdb -ex 'target cudacore /tmp/a b.core'"));
+    EXPECT_FALSE(advises(finding, "CUDIAG_TRACK"));
+    EXPECT_TRUE(has(finding.limits, "may come from a kernel before it")) << finding.limits;
+}
+
+TEST(CudaAsyncError, OfACoreDumpAloneTellsWhatTheDriverAborted) {
+    Process process = with({launched(kOob, 800)});
+    process.cuda_failures.clear();
+    process.end = EndHow::abort;
+    process.end_status = 6;
+    process.gpu_core = core_with(6, kOob);
+    const Finding finding = found_of(process);
+    EXPECT_TRUE(has(finding.title, "writes_out_of_bounds, block (2, 0, 0)")) << finding.title;
+    EXPECT_EQ(finding.evidence["code"], 716);
+    EXPECT_EQ(finding.evidence["call"], "not seen");
+    EXPECT_EQ(finding.confidence, Confidence::certain);
+
+    Facts facts;
+    facts.processes = {process};
+    const std::vector<Finding> findings = judge(facts, Machine{});
+    ASSERT_EQ(findings.size(), 2U);
+    EXPECT_EQ(findings[0].slug, "cuda-async-error");
+    EXPECT_EQ(findings[1].slug, "process-killed");
+    EXPECT_EQ(findings[0].cause_of, std::vector<std::string>{findings[1].id});
+}
+
+TEST(CudaAsyncError, OfTheGeneralErrorTellsWhichExceptionItWas) {
+    Process process = with({}, 719);
+    process.gpu_core = core_with(12, kIndex);
+    const Finding finding = found_of(process);
+    EXPECT_EQ(finding.evidence["code"], 719) << "what the driver gave";
+    EXPECT_TRUE(has(finding.title, "assert")) << finding.title;
+    EXPECT_TRUE(advises(finding, "an index is outside of the tensor"));
+
+    process.gpu_core = core_with(4000, kOob);
+    EXPECT_EQ(found_of(process).evidence["exceptions"][0]["exception"], "exception 4000");
+}
+
+TEST(CudaAsyncError, CountsThreadsOfACoreDumpByThePlace) {
+    Process process = with({});
+    GpuCore core = core_with(14, kOob);
+    core.exceptions.resize(31, core.exceptions.front());
+    core.exceptions.push_back(core.exceptions.front());
+    core.exceptions.back().pc += 16;
+    core.exceptions.push_back({.code = 14, .kernel = "_Z4goodv", .pc = 1});
+    process.gpu_core = core;
+    const auto exceptions = found_of(process).evidence["exceptions"];
+    ASSERT_EQ(exceptions.size(), 3U);
+    EXPECT_EQ(exceptions[0]["threads"], 31);
+    EXPECT_EQ(exceptions[1]["threads"], 1);
+    EXPECT_EQ(exceptions[2]["threads"], 0) << "they were gone";
+}
+
+TEST(CudaAsyncError, OfACoreDumpThatTellsNothingSaysWhy) {
+    Process process = with({launched(kOob, 900), launched("_Z4goodv", 800)});
+    process.gpu_core = GpuCore{};
+    process.gpu_core->path = "/tmp/x.core";
+    process.gpu_core->problem = "No such file or directory";
+    const Finding finding = found_of(process);
+    EXPECT_EQ(finding.evidence["core_dump"], "/tmp/x.core: No such file or directory");
+    EXPECT_TRUE(has(finding.title, "one of 2 launches")) << finding.title;
+
+    process.gpu_core = core_with(14, "");
+    EXPECT_TRUE(has(found_of(process).title, "one of 2 launches")) << "it knows no kernel";
+}
+
+TEST(CudaAsyncError, IsSilentOfACoreDumpWithoutAnException) {
+    Process process = trainer();
+    process.end_status = 0;
+    process.gpu_core = GpuCore{};
+    EXPECT_FALSE(cuda_gave_an_error(process)) << "it was only to be written";
 }
 
 TEST(CudaAsyncError, IsToldOfAProcessThatEndedWell) {
