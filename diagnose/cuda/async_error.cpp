@@ -147,8 +147,9 @@ std::string title_of(const RunningCase& c, const Suspects& suspects, const GpuFa
 
 // Of 719, which stands for any exception, the core tells which one it was.
 int surest_code(const RunningCase& c) {
+    constexpr int kLaunchFailed = 719;  // CUDA_ERROR_LAUNCH_FAILED (cuda.h)
     const GpuExceptionKind* known = gpu_exception_kind(first_exception(c.process)->code);
-    return known != nullptr && gpu_fault(known->error) != nullptr ? known->error : c.told.code;
+    return c.told.code == kLaunchFailed && known != nullptr ? known->error : c.told.code;
 }
 
 const char* how_pinned(Pinned pinned) {
@@ -232,7 +233,7 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     if (by_core) {
         add_hints({first_exception(c.process)->kernel}, code, finding);
         finding.fixes.push_back(
-            {"to see the registers and variables of that thread",
+            {"to look at the threads that are left on the GPU, and their registers",
              "cuda-gdb -ex " + shell_quoted("target cudacore " + c.process.gpu_core->path), false});
     } else if (pinned || suspects.pinned == Pinned::marked) {
         add_hints(kernels_in(suspects), code, finding);
@@ -263,6 +264,11 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
         limit(
             "where the exception arose is certain; what it read there may come from a kernel "
             "before it");
+        const GpuCore& core = *c.process.gpu_core;
+        if (core.threads > core.exceptions.size()) {
+            limit(fmt::format("of {} threads with an exception the first {} are counted by place",
+                              core.threads, core.exceptions.size()));
+        }
     }
     return finding;
 }

@@ -278,6 +278,9 @@ TEST(CudaAsyncError, OfTheGeneralErrorTellsWhichExceptionItWas) {
     EXPECT_TRUE(has(finding.title, "assert")) << finding.title;
     EXPECT_TRUE(advises(finding, "an index is outside of the tensor"));
 
+    process = with({}, 700);
+    process.gpu_core = core_with(17, kOob);  // of a cluster: 719 by the table
+    EXPECT_TRUE(has(found_of(process).title, "illegal memory access")) << "the driver knows better";
     process.gpu_core = core_with(4000, kOob);
     EXPECT_EQ(found_of(process).evidence["exceptions"][0]["exception"], "exception 4000");
 }
@@ -295,6 +298,9 @@ TEST(CudaAsyncError, CountsThreadsOfACoreDumpByThePlace) {
     EXPECT_EQ(exceptions[0]["threads"], 31);
     EXPECT_EQ(exceptions[1]["threads"], 1);
     EXPECT_EQ(exceptions[2]["threads"], 0) << "they were gone";
+    EXPECT_FALSE(has(found_of(process).limits, "counted by place"));
+    process.gpu_core->threads = 5000;
+    EXPECT_TRUE(has(found_of(process).limits, "of 5000 threads with an exception the first 33"));
 }
 
 TEST(CudaAsyncError, OfACoreDumpThatTellsNothingSaysWhy) {
