@@ -20,23 +20,6 @@
 namespace cudiag {
 namespace {
 
-using LoaderRule = std::optional<Finding> (*)(const LoaderCase&);
-
-// The first that speaks is the finding of a failure: from the particular to the general.
-constexpr LoaderRule kLoaderRules[] = {
-    loader_missing_driver, loader_wrong_architecture, loader_static_tls,   loader_glibc_too_old,
-    package_broken,        loader_libstdcxx_too_old,  loader_abi_mismatch, loader_symbol_version,
-    loader_missing_library};
-
-std::optional<Finding> first_finding(const LoaderCase& c) {
-    for (const LoaderRule rule : kLoaderRules) {
-        if (auto finding = rule(c)) {
-            return finding;
-        }
-    }
-    return std::nullopt;
-}
-
 // Numbers findings within their process, so that others can point at them.
 class Collector {
   public:
@@ -79,7 +62,7 @@ void judge_failure(const Facts& facts, const Process& process, const LoadFailure
         return;
     }
     const LoaderCase c = make_case(process, failure, machine);
-    std::optional<Finding> finding = first_finding(c);
+    std::optional<Finding> finding = loader_finding(c);
     if (!finding) {
         return;
     }

@@ -19,6 +19,9 @@ std::optional<Finding> loader_abi_mismatch(const LoaderCase& c);
 std::optional<Finding> loader_symbol_version(const LoaderCase& c);
 std::optional<Finding> loader_missing_library(const LoaderCase& c);
 
+// The first of them that speaks, from the particular to the general: the finding of a failure.
+std::optional<Finding> loader_finding(const LoaderCase& c);
+
 // The copy chosen hides a better one: the cause of a symbol or version failure. `symptom` is the
 // finding it explains.
 std::optional<Finding> loader_shadowed_library(const LoaderCase& c, const Finding& symptom);
