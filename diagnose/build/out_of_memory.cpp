@@ -7,23 +7,13 @@
 #include <algorithm>
 #include <csignal>
 
+#include "diagnose/build/known_peaks.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
 namespace {
-
-// Peak memory of one compiler of a PyTorch extension, measured on DeepSpeed's fused_adam
-// (CUDA 13.0, gcc 12; docs/howto/a-build-fails.md): for a step that was killed, whose own peak
-// nobody knows. Of a source that includes torch's headers; others need less.
-struct KnownPeak {
-    const char* tool;
-    std::uint64_t bytes;
-};
-
-constexpr KnownPeak kPeaks[] = {
-    {"cc1plus", 2'000'000'000}, {"cicc", 1'330'000'000}, {"cudafe++", 1'210'000'000}};
 
 bool includes_torch(const BuildCase& c) {
     constexpr std::string_view kInclude = "/torch/include";
@@ -45,10 +35,9 @@ std::uint64_t need_of(const BuildCase& c) {
             need = std::max(need, other.peak_bytes);
         }
     }
-    for (const KnownPeak& known : kPeaks) {
-        if (c.step.tool() == known.tool && includes_torch(c)) {
-            need = std::max(need, known.bytes);
-        }
+    // For a step that was killed, whose own peak nobody knows.
+    if (includes_torch(c)) {
+        need = std::max(need, known_peak(c.step.tool()));
     }
     return need;
 }

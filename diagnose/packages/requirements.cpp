@@ -11,6 +11,9 @@ namespace fs = std::filesystem;
 
 std::string metadata_path(const Package& package) {
     const std::string wanted = normalised(package.name);
+    if (fs::path{package.metadata}.extension() == ".dist-info") {
+        return package.metadata + "/METADATA";
+    }
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(package.location, error)) {
         const std::string name = entry.path().filename().string();
