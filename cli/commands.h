@@ -37,6 +37,18 @@ int libs_command(const LibsOptions& options);
 
 int lib_command();
 
+struct DoctorOptions {
+    std::string python;  // a path or a name of PATH; "" for the one that the environment leads to
+    bool json = false;
+    bool build = false;   // really compile an extension
+    bool launch = false;  // really launch a kernel
+    bool fix = false;
+    bool dry_run = false;
+    bool yes = false;
+};
+
+int doctor_command(const DoctorOptions& options);
+
 struct InPlaceOptions {
     std::string run;
     int pid = 0;

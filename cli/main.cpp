@@ -49,6 +49,18 @@ int parse_and_dispatch(int argc, char** argv) {
         ->required();
     libs->add_flag("--json", libs_options.json, "JSON on stdout");
 
+    DoctorOptions doctor_options;
+    CLI::App* doctor = app.add_subcommand(
+        "doctor", "Can this Python import torch, build CUDA extensions, load and launch them?");
+    doctor->add_option("--python", doctor_options.python,
+                       "The Python to look at (default: VIRTUAL_ENV, CONDA_PREFIX, then PATH)");
+    doctor->add_flag("--json", doctor_options.json, "JSON on stdout");
+    doctor->add_flag("--build", doctor_options.build, "Really build an extension of one kernel");
+    doctor->add_flag("--launch", doctor_options.launch, "Really launch a kernel");
+    doctor->add_flag("--fix", doctor_options.fix, "Mend what is red; asks first");
+    doctor->add_flag("--dry-run", doctor_options.dry_run, "With --fix: only print the script");
+    doctor->add_flag("--yes", doctor_options.yes, "With --fix: do not ask");
+
     CLI::App* lib = app.add_subcommand("lib", "Print the path of libcudiag.so");
 
     InPlaceOptions in_place_options;
@@ -67,7 +79,7 @@ int parse_and_dispatch(int argc, char** argv) {
         return kBadUsage;
     }
     if (app.get_subcommands().empty()) {
-        complain("say what to do: run, report, explain, libs or lib (see cudiag --help)");
+        complain("say what to do: run, report, doctor, explain, libs or lib (see cudiag --help)");
         return kBadUsage;
     }
     if (*run) {
@@ -85,6 +97,9 @@ int parse_and_dispatch(int argc, char** argv) {
     }
     if (*libs) {
         return libs_command(libs_options);
+    }
+    if (*doctor) {
+        return doctor_command(doctor_options);
     }
     return *lib ? lib_command() : in_place_command(in_place_options);
 }

@@ -1,0 +1,202 @@
+#include "present/doctor.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "present/finding_json.h"
+
+namespace cudiag {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kQuestionWidth = 30;
+constexpr std::size_t kAnswerWidth = 9;
+constexpr std::size_t kNameWidth = 20;
+
+std::string painted(const Style& style, Health health, const std::string& text) {
+    if (!style.colour) {
+        return text;
+    }
+    const char* code = health == Health::green    ? "32"
+                       : health == Health::yellow ? "1;33"
+                       : health == Health::red    ? "1;31"
+                                                  : "1";
+    return fmt::format("\033[{}m{}\033[0m", code, text);
+}
+
+std::string bold(const Style& style, const std::string& text) {
+    return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
+}
+
+const char* asked(Question question) {
+    constexpr const char* kAsked[] = {"import torch", "build CUDA extensions",
+                                      "load what was built", "launch on a GPU"};
+    return kAsked[static_cast<std::size_t>(question)];
+}
+
+const char* answered(Health health) {
+    constexpr const char* kAnswers[] = {"yes", "yes, but", "no", "not known"};
+    return kAnswers[static_cast<std::size_t>(health)];
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+    return text + std::string(width > text.size() ? width - text.size() : 1, ' ');
+}
+
+std::string render_answer(const Answer& answer, const Style& style) {
+    const std::string said = padded(answered(answer.health), kAnswerWidth + 1);
+    return fmt::format(
+        "  {}{}{}\n", padded(asked(answer.question), kQuestionWidth - 6),
+        painted(style, answer.health, said),
+        wrapped(printable(answer.text), style.width, 2 + kQuestionWidth - 6 + kAnswerWidth + 1));
+}
+
+std::string render_fixes(const Finding& finding, const Style& style) {
+    std::string out;
+    for (const Fix& fix : finding.fixes) {
+        out += fmt::format("    {}   {}\n", bold(style, "fix"),
+                           wrapped(printable(fix.text), style.width, 10));
+        if (!fix.command.empty()) {
+            out += fmt::format("          $ {}\n", bold(style, printable(fix.command)));
+        }
+    }
+    return out;
+}
+
+// One thing that is amiss.
+std::string render_amiss(const Check& check, const Style& style) {
+    std::string out = fmt::format(
+        "\n{} {} {}{}\n    {}\n", bold(style, "cudiag:"),
+        painted(style, check.health, check.health == Health::red ? "red" : name_of(check.health)),
+        bold(style, fmt::format("{}: {}", name_of(check.question), check.name)),
+        check.finding && check.finding->confidence == Confidence::likely ? " (likely)" : "",
+        wrapped(printable(check.text), style.width, 4));
+    if (check.finding) {
+        out += render_fixes(*check.finding, style);
+        if (!check.finding->limits.empty()) {
+            out += fmt::format("    limits {}\n",
+                               wrapped(printable(check.finding->limits), style.width, 11));
+        }
+        out += fmt::format("    more   cudiag explain {}\n", check.finding->slug);
+    }
+    return out;
+}
+
+Json check_json(const Check& check) {
+    return {{"question", name_of(check.question)},
+            {"name", check.name},
+            {"health", name_of(check.health)},
+            {"text", check.text},
+            {"observed", check.observed},
+            {"finding", check.finding ? to_json(*check.finding) : Json(nullptr)}};
+}
+
+bool is_setting(const std::string& command) {
+    return command.rfind("export ", 0) == 0 || command.rfind("unset ", 0) == 0 ||
+           command.rfind("ulimit ", 0) == 0;
+}
+
+void add_comment(const std::string& text, std::string& script) {
+    constexpr std::size_t kWidth = 98;
+    std::istringstream lines{wrapped(printable(text), kWidth, 0)};
+    for (std::string line; std::getline(lines, line);) {
+        script += "# " + line + "\n";
+    }
+}
+
+}  // namespace
+
+std::string render_examination(const Examination& examination, const Style& style) {
+    std::string out = fmt::format(
+        "{} {}{}{}\n", bold(style, "cudiag doctor:"),
+        printable(examination.python.empty() ? "no Python" : examination.python),
+        examination.python_version.empty()
+            ? ""
+            : fmt::format(" ({}, by {})", examination.python_version, examination.chosen_by),
+        examination.torch.empty() ? "" : ", torch " + printable(examination.torch));
+    for (const Answer& answer : examination.answers) {
+        out += render_answer(answer, style);
+    }
+    std::set<std::string> told;  // one cause can be told by two questions
+    for (const Check& check : examination.checks) {
+        const bool amiss = check.health == Health::red || check.health == Health::yellow;
+        if (amiss && check.name != "needs-torch" && told.insert(check.text).second) {
+            out += render_amiss(check, style);
+        }
+    }
+    out += "\n";
+    for (const Check& check : examination.checks) {
+        if (check.health == Health::green) {
+            out += fmt::format("  {} {}{}\n", painted(style, Health::green, "ok"),
+                               padded(check.name, kNameWidth),
+                               wrapped(printable(check.text), style.width, 5 + kNameWidth));
+        }
+    }
+    return out;
+}
+
+Json examination_json(const Examination& examination) {
+    auto answers = Json::array();
+    for (const Answer& answer : examination.answers) {
+        answers.push_back({{"question", name_of(answer.question)},
+                           {"health", name_of(answer.health)},
+                           {"text", answer.text}});
+    }
+    auto checks = Json::array();
+    for (const Check& check : examination.checks) {
+        checks.push_back(check_json(check));
+    }
+    return {{"schema", kDoctorSchema},
+            {"python",
+             {{"path", examination.python},
+              {"version", examination.python_version},
+              {"chosen_by", examination.chosen_by}}},
+            {"torch", {{"version", examination.torch}, {"cuda", examination.torch_cuda}}},
+            {"toolkit",
+             {{"cuda_home", examination.cuda_home},
+              {"chosen_by", examination.cuda_home_rule},
+              {"release", examination.toolkit}}},
+            {"deepspeed", examination.deepspeed},
+            {"answers", std::move(answers)},
+            {"checks", std::move(checks)}};
+}
+
+std::string repair_script(const Examination& examination) {
+    std::string commands;
+    std::string settings;
+    std::set<std::string> told;
+    for (const Check& check : examination.checks) {
+        if (check.health != Health::red || !check.finding) {
+            continue;
+        }
+        const std::vector<Fix>& fixes = check.finding->fixes;
+        const auto fix = std::find_if(fixes.begin(), fixes.end(),
+                                      [](const Fix& each) { return !each.command.empty(); });
+        if (fix == fixes.end() || !told.insert(fix->command).second) {
+            continue;
+        }
+        std::string& part = is_setting(fix->command) ? settings : commands;
+        part += "\n";
+        add_comment(check.text, part);
+        add_comment("so: " + fix->text, part);
+        part += fix->command + "\n";
+    }
+    if (commands.empty() && settings.empty()) {
+        return {};
+    }
+    std::string script = "#!/bin/sh\n# Made by cudiag doctor --fix for " +
+                         printable(examination.python) + "\nset -e\n" + commands;
+    if (!settings.empty()) {
+        script +=
+            "\n# What follows is for your own shell: source this file, or copy these lines.\n" +
+            settings;
+    }
+    return script;
+}
+
+}  // namespace cudiag
