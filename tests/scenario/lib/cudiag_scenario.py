@@ -37,6 +37,7 @@ from pathlib import Path
 
 from builds import KERNEL, NVCC, baton, cmake_build, cuda_11_8, cuda_home, gcc_11, kernel, make_build  # noqa: F401
 from builds import need_gcc_after, ninja_build, nvrtc_program, only, python_headers, setup_build, table, torch_build, torch_world  # noqa: F401
+from doctor import Diagnosis  # noqa: F401
 from drivers import fake_driver, no_real_driver  # noqa: F401
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
 from machine import CannotRun, control_group, hide_toolkit, in_mount_namespace, joins, mount_point  # noqa: F401
