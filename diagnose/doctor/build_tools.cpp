@@ -95,6 +95,25 @@ void ask_host_compiler(HostPass& pass, const std::vector<std::string>& words,
     }
 }
 
+// _wrap_compiler(): ccache, else sccache, before every compiler, unless a variable forbids it.
+void ask_wrapper(const DoctorFacts& facts, BuildTools& tools) {
+    if (!facts.torch.wraps_compilers || !facts.variable("TORCH_NO_COMPILER_WRAPPER").empty()) {
+        return;
+    }
+    for (const char* wrapper : {"ccache", "sccache"}) {
+        const std::string found = found_on_path(wrapper, facts.variable("PATH"));
+        if (!found.empty() && tools.cxx.tool.runs) {
+            const LoaderRun run =
+                ask_program({found, tools.cxx.tool.path, "--version"}, facts.environment);
+            tools.wrapper = {.asked = wrapper,
+                             .path = found,
+                             .runs = succeeded(run),
+                             .said = succeeded(run) ? "" : complaint_of(run)};
+            return;
+        }
+    }
+}
+
 std::string first_match(const std::string& text, const std::regex& pattern) {
     std::smatch match;
     return std::regex_search(text, match, pattern) ? match[1].str() : "";
@@ -246,8 +265,14 @@ constexpr const char* kCudaHeaders[] = {"cuda_runtime.h",     "cuda_fp16.h",    
 // else they name stands in conditions of its own.
 bool is_of_the_core(const std::string& header) {
     const HeaderOwner* owner = header_owner(header);
-    return owner != nullptr && (owner->library == "cudart" || owner->library == "crt" ||
-                                owner->library == "fatbin" || owner->library == "cccl");
+    if (owner == nullptr) {
+        return false;
+    }
+    const std::vector<const HeaderGroup*> groups = all_header_groups();
+    return owner->library == "fatbin" || owner->library == "cccl" ||
+           std::any_of(groups.begin(), groups.end(), [&](const HeaderGroup* group) {
+               return std::count(group->owners.begin(), group->owners.end(), owner) > 0;
+           });
 }
 
 void want(BuildTools& tools, const std::string& header, const std::string& included_by,
@@ -480,16 +505,10 @@ BuildTools build_tools(const DoctorFacts& facts) {
     if (!tools.home.home.empty()) {
         tools.toolkit = toolkit_at(tools.home.home);
     }
-    const bool may_wrap =
-        facts.torch.wraps_compilers && facts.variable("TORCH_NO_COMPILER_WRAPPER").empty();
-    for (const char* wrapper : {"ccache", "sccache"}) {
-        if (may_wrap && tools.wrapper.empty()) {
-            tools.wrapper = found_on_path(wrapper, path);
-        }
-    }
     const std::string cxx = facts.is_set("CXX") ? facts.variable("CXX") : "c++";
     tools.cxx.flags = include_flags(facts, tools.home);
     ask_host_compiler(tools.cxx, shell_words(cxx), path, facts.environment);
+    ask_wrapper(facts, tools);
     if (!tools.home.home.empty() || facts.is_set("PYTORCH_NVCC")) {
         ask_nvcc(facts, tools);
     }

@@ -99,7 +99,7 @@ struct BuildTools {
     std::vector<std::string> link_directories;
     std::string cudart;              // what -lcudart finds; "" if nothing
     std::string cudart_soname;       // "libcudart.so.13"; "" for an archive
-    std::string wrapper;             // ccache, if torch would put it before the compilers
+    AskedTool wrapper;               // ccache, if torch would put it before the compilers
     std::string extensions_root;     // where torch keeps what it builds
     std::string unwritable;          // the directory that keeps it from being made; "" if none
     std::vector<std::string> locks;  // that lie there

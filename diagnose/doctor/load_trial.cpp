@@ -55,11 +55,13 @@ std::string error_of(const DryRun& run) {
     return {};
 }
 
+// `before` are loaded first, each with what it needs only after the last of them; `there` is all
+// that is mapped when the load begins, in its order.
 LoadTrial trial_of(const DoctorFacts& facts, const std::string& file,
-                   std::vector<std::string> before) {
-    const LoadState state = load_state_of(facts.process(), {});
+                   std::vector<std::string> before, const std::vector<Module>& there) {
+    const LoadState state = load_state_of(facts.process(), there);
     const DryRunChange change{.ld_library_path = state.ld_library_path,
-                              .keep_mapped = false,
+                              .keep_mapped = true,
                               .preload_first = std::move(before),
                               .drop_mapped = {},
                               .glibc_tunables = {},
@@ -190,11 +192,11 @@ Process process_to_be(const PythonEnvironment& python, const Variables& environm
 LoadTrial trial_of_import(const DoctorFacts& facts) {
     return facts.torch.extension.empty()
                ? LoadTrial{}
-               : trial_of(facts, facts.torch.extension, loaded_before(facts.torch));
+               : trial_of(facts, facts.torch.extension, loaded_before(facts.torch), {});
 }
 
 LoadTrial trial_alone(const DoctorFacts& facts, const std::string& file) {
-    return trial_of(facts, file, {});
+    return trial_of(facts, file, {}, {});
 }
 
 std::vector<Extension> extensions_of(const DoctorFacts& facts) {
@@ -207,20 +209,19 @@ std::vector<Extension> extensions_of(const DoctorFacts& facts) {
     if (extensions.empty() || !facts.import_trial.works()) {
         return extensions;
     }
-    std::vector<std::string> before = loaded_before(facts.torch);
-    before.push_back(facts.torch.extension);
     // All at once first: that costs what one costs, and mostly all is well.
-    std::vector<std::string> all = before;
+    const std::vector<Module>& mapped = facts.import_trial.modules;
+    std::vector<std::string> all;
     for (const Extension& extension : extensions) {
         all.push_back(extension.path);
     }
     const std::string last = all.back();
     all.pop_back();
-    const LoadTrial together = trial_of(facts, last, all);
+    const LoadTrial together = trial_of(facts, last, all, mapped);
     for (Extension& extension : extensions) {
         extension.trial = together.works() && together.why_not.empty()
                               ? together
-                              : trial_of(facts, extension.path, before);
+                              : trial_of(facts, extension.path, {}, mapped);
     }
     return extensions;
 }

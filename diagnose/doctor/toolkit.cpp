@@ -8,6 +8,7 @@
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/doctor/predicted.h"
+#include "diagnose/doctor/programs.h"
 #include "diagnose/doctor/rules.h"
 #include "diagnose/doctor/torch_install.h"
 #include "diagnose/knowledge/toolchain.h"
@@ -67,6 +68,12 @@ void refused_by_nvcc(const DoctorFacts& facts, Checks& checks) {
         finding = build_toolkit_mismatch(nvcc.build_case());
     } else if (said.find("host compiler") != std::string::npos) {
         finding = explained_exception(facts, "RuntimeError", said);
+        if (!finding) {  // there is a gcc, and the build is told to use another one
+            const std::string asked = facts.is_set("CC") ? facts.variable("CC") : "gcc";
+            finding = missing_program(nvcc.build_case(), asked,
+                                      !found_on_path(asked, facts.variable("PATH")).empty());
+            finding->evidence["error"] = said;
+        }
     } else {
         finding = missing_program(nvcc.build_case(), facts.tools.nvcc.path, true);
         finding->evidence["error"] = said;
@@ -240,6 +247,16 @@ void check_host_compilers(const DoctorFacts& facts, Checks& checks) {
     } else {
         add(checks, "cxx-compiler", Health::green, host_words(tools.cxx));
         check_bounds_of_torch(facts, checks);
+    }
+    if (!tools.wrapper.path.empty() && !tools.wrapper.runs) {
+        const PredictedStep step{facts, tools.wrapper.path, false};
+        Finding finding = missing_program(step.build_case(), tools.wrapper.path, true);
+        finding.title = fmt::format("{} does not run, and torch puts it before every compiler: {}",
+                                    tools.wrapper.path, tools.wrapper.said);
+        finding.fixes.insert(
+            finding.fixes.begin(),
+            {.text = "let torch do without it", .command = "export TORCH_NO_COMPILER_WRAPPER=1"});
+        add_red(checks, "compiler-wrapper", std::move(finding));
     }
     if (!tools.nvcc.runs) {
         return;

@@ -212,6 +212,14 @@ class Bench:
                        f"{added.median:.2f} s [{added.low:.2f}, {added.high:.2f}]; processor {processor:.2f}", verdict(added, 1.0),
                        seconds=added, processor=processor)
 
+    def doctor(self, python, count=15):
+        """cudiag doctor from start to end: a Python that is started once, ld.so and compilers that are only asked."""
+        argv = [self.library.parent / "cudiag", "doctor", "--python", str(python), "--json"]
+        took = [run_once([str(word) for word in argv], self.without) for _ in range(count + 1)][1:]    # the first fills the page cache
+        wall, cpu = interval([each.wall for each in took]), statistics.median(each.cpu for each in took)
+        self.table.add(f"cudiag doctor, {count} runs", "1 s", f"{wall.median:.2f} s [{wall.low:.2f}, {wall.high:.2f}]; processor {cpu:.2f}",
+                       verdict(wall, 1.0), seconds=wall, processor=cpu)
+
     def broken_library(self):
         """A library whose NEEDED libcudart.so.11.0 is nowhere: real, made by the linker."""
         source = self.scratch / "stub.c"
@@ -253,6 +261,7 @@ def budgets_of_one_process(bench, options):
     bench.import_torch(python)
     system = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
     bench.explanation("a failure explained", system, "", library)
+    bench.doctor(python or system)
     if python:
         bench.explanation("the same with torch loaded", python, ", torch", library)
     for name in NOT_YET:

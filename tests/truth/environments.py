@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 # `gone HEADER` takes a header out of the machine's toolkit.
 PRELUDE = r"""
 set -e
+mount -o remount,bind,ro /              # a line that forgets `over` must fail, not change the machine
+mount -t tmpfs tmpfs /tmp
 mount -t tmpfs tmpfs "$SCRATCH"
 n=0
 over() {
@@ -76,8 +78,9 @@ def grid():
     for world in ("torch13", "torch12"):
         mismatch = MISMATCH if world == "torch12" else None
         for name, change, variables, cause in toolkits():
-            for ninja in (True, False):
-                for arch in (True, False):
+            # By a toolkit of another major nothing is built, whatever else is there or not.
+            for ninja in (True, False) if not mismatch else (True,):
+                for arch in (True, False) if not mismatch else (True,):
                     steps = "; ".join(filter(None, [change, "" if ninja else NO_NINJA]))
                     found = cause if cause == CPP else mismatch or cause
                     first = found or (None if arch else ARCHITECTURE) or (None if ninja else CPP)
@@ -120,7 +123,7 @@ def grid():
     add("torch13, no headers of the C++ library", change="hide /usr/include/c++", set=HOME | ARCH, cause=HEADER)
     add("torch13, ninja that fails", change="printf '#!/bin/sh\\nexit 1\\n' > $WORLD/venv/bin/ninja; chmod +x $WORLD/venv/bin/ninja",
         set=HOME | ARCH, cause=CPP)
-    add("torch13, ninja of the venv alone", change="mv /usr/bin/ninja /tmp/never 2>/dev/null || true; over /usr/bin; cp /usr/bin/ninja $WORLD/venv/bin/; rm /usr/bin/ninja",
+    add("torch13, ninja of the venv alone", change="over /usr/bin; mv /usr/bin/ninja $WORLD/venv/bin/",
         set=HOME | ARCH)
     add("torch13, ccache that fails", change="printf '#!/bin/sh\\nexit 1\\n' > $WORLD/venv/bin/ccache; chmod +x $WORLD/venv/bin/ccache",
         set=HOME | ARCH | {"TORCH_NO_COMPILER_WRAPPER": None}, cause=CPP)
@@ -131,6 +134,8 @@ def grid():
         for value, right in {"9.0": True, "9.0a": True, "8.0": True, "7.5": True, "7.0": False, "5.0": False, "12.0": True, "12.9": False,
                              "Hopper": True, "Ampere": True, "Volta": False, "hopper": False, "90": False, "sm_90": False, "9.0;": False,
                              "8.6+PTX": True, "8.9": True, "10.0": True, "12.0a": True, "native": False, "": False}.items():
+            if world == "torch12" and value not in ("9.0", "7.0", "native"):
+                continue
             add(f"{world}, TORCH_CUDA_ARCH_LIST={value}", world=world, set=home | {"TORCH_CUDA_ARCH_LIST": value},
                 cause=MISMATCH if world == "torch12" else None if right else ARCHITECTURE,
                 slice=world == "torch13" and value in ("7.0", "12.9"))
@@ -154,8 +159,8 @@ def grid():
         cu = "cu13" if world == "torch13" else "cuda_runtime"
         major = "13" if world == "torch13" else "12"
         damage("no cudart", f"rm -f $site/nvidia/{cu}/lib/libcudart.so.{major}*; over /usr/local; rm -f /usr/local/cuda-13.0/targets/x86_64-linux/lib/libcudart.so.{major}* "
-               f"/usr/local/cuda-13.0/lib*/libcudart.so.{major}*", world)
-        damage("no nccl", "rm -rf $site/nvidia/nccl", world, None if False else "*")
+               f"/usr/local/cuda-13.0/lib*/libcudart.so.{major}*", world, "*")
+        damage("no nccl", "rm -rf $site/nvidia/nccl", world, "*")
         damage("no cufile", "rm -f $site/nvidia/cu13/lib/libcufile* $site/nvidia/cufile/lib/libcufile*", world, "*")
         damage("no cusparselt", "rm -rf $site/nvidia/cusparselt", world, "*")
         damage("no nvshmem", "rm -rf $site/nvidia/nvshmem", world, "*")
@@ -170,7 +175,7 @@ def grid():
         damage("torch_cuda cut short", "cp $site/torch/lib/libc10_cuda.so /$SCRATCH/c; rm $site/torch/lib/libc10_cuda.so; head -c 20000 /$SCRATCH/c > $site/torch/lib/libc10_cuda.so", world, "*")
         damage("c10 gone", "rm -f $site/torch/lib/libc10.so", world, "*")
         damage("no libgomp", "rm -f $site/torch/lib/libgomp*; rm -rf $site/torch.libs", world, "?")
-        damage("old libstdc++ first", "", world, "loader-libstdcxx-too-old", LD_LIBRARY_PATH="$OLD_STDCXX")
+        damage("old libstdc++ first", "", world, "loader-shadowed-library", LD_LIBRARY_PATH="$OLD_STDCXX")
         damage("stub driver first", "", world, None, LD_LIBRARY_PATH="/usr/local/cuda-13.0/lib64/stubs")
         damage("toolkit first", "", world, None, LD_LIBRARY_PATH="/usr/local/cuda-13.0/lib64")
         damage("an older nvjitlink first", "", world, "?", LD_LIBRARY_PATH="$OLD_NVJITLINK/nvidia/nvjitlink/lib")

@@ -73,8 +73,7 @@ def run(command, environment, limit=LIMIT_S, group=None):
         return process.returncode, out, err
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        return None, "", "never ended"
+        return None, process.communicate()[0], "never ended"
 
 
 def doctor(command, python, environment, group):
@@ -90,11 +89,11 @@ def doctor(command, python, environment, group):
             "texts": {a["question"]: a["text"] for a in told["answers"]}}
 
 
-def truth(python, environment, world, group, whole):
+def truth(python, environment, group, whole):
     """{"import", "build", "load"}: True, False, or None where it could not come to that."""
     directory = Path(environment["WORLD"]) / "truth"
     directory.mkdir(exist_ok=True)
-    if world == "bare":
+    if not (Path(environment["SITE"]) / "torch").exists():
         status, _, err = run(["sh", "-c", BARE, "sh", directory], environment)
         imported = run([python, "-c", "import torch"], environment)[0] == 0
         return {"import": imported, "build": status == 0, "load": None, "error": err[-400:]}
@@ -118,15 +117,14 @@ def truth(python, environment, world, group, whole):
 
 def main():
     given = json.loads(sys.stdin.read())
-    environment, world = given["environment"], given["world"]
-    python = given["python"]
+    environment, python = given["environment"], given["python"]
     if given.get("reports"):
         result = {"ds_report": run([python, "-m", "deepspeed.env_report"], environment)[:2],
                   "collect_env": run([python, "-m", "torch.utils.collect_env"], environment)[:2]}
     else:
         result = {}
     result |= {"doctor": doctor(given["command"], python, environment, given["group"]),
-               "truth": truth(python, environment, world, given["group"], given["group"] is not None)}
+               "truth": truth(python, environment, given["group"], given["group"] is not None)}
     print(json.dumps(result))
 
 

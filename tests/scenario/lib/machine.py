@@ -139,7 +139,7 @@ def control_group(controller, limit):
         parent = top / own[0].lstrip("/") if first and (top / own[0].lstrip("/")).is_dir() else top
         group = parent / f"cudiag-{os.getpid()}"
         group.mkdir()
-        atexit.register(_leave, group)
+        atexit.register(leave, group)
         settings = {("memory", True): {"memory.limit_in_bytes": limit, "memory.memsw.limit_in_bytes": limit},
                     ("memory", False): {"memory.max": limit, "memory.swap.max": 0},
                     ("pids", True): {"pids.max": limit}, ("pids", False): {"pids.max": limit}}[controller, bool(first)]
@@ -151,7 +151,8 @@ def control_group(controller, limit):
     return group
 
 
-def _leave(group):
+def leave(group):
+    """Removes a cgroup whose programs have ended."""
     for _ in range(50):
         try:
             return group.rmdir()

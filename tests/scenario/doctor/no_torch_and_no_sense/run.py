@@ -25,8 +25,10 @@ assert part["answers"][0]["health"] == "red" and "in part only" in part["answers
 # A Python that does not run, and one that is none.
 broken = world.write("broken", "#!/bin/sh\necho 'error while loading shared libraries: libpython3.11.so.1.0' >&2\nexit 127\n")
 broken.chmod(0o755)
-world.cudiag("doctor", "--python", broken).ends_with(1, "does not run: error while loading shared libraries: libpython3.11.so.1.0")
-world.cudiag("doctor", "--python", "/bin/true").ends_with(1, "did not answer as a Python does")
+for python, words in ((broken, "does not run: error while loading shared libraries: libpython3.11.so.1.0"),
+                      ("/bin/true", "did not answer as a Python does")):
+    told = world.cudiag("doctor", "--python", python).ends_with(1)
+    assert words in " ".join(told.stdout.split()), told
 world.cudiag("doctor", "--python", world.root / "nowhere").ends_with(2, "is no program")
 world.cudiag("doctor", env={"PATH": "/nowhere", "VIRTUAL_ENV": "", "CONDA_PREFIX": ""}).ends_with(3, "there is no Python")
 world.cudiag("doctor", "--dry-run").ends_with(2, "--dry-run goes with --fix")

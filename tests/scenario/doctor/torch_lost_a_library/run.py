@@ -22,9 +22,9 @@ assert world.alone(*healthy)[0] == 0
 old = old_libstdcxx(world, "old").parent
 world.set["LD_LIBRARY_PATH"] = str(old)
 shadowed = Diagnosis(world).answers_with(import_="red")
-assert shadowed.check("loader-libstdcxx-too-old"), shadowed
-assert "GLIBCXX" in world.alone(*healthy)[2]
-shadowed.apply("loader-libstdcxx-too-old", "LD_LIBRARY_PATH")
+assert shadowed.check("loader-shadowed-library")["finding"]["evidence"]["used"] == str(old / "libstdc++.so.6"), shadowed
+assert f"{old}/libstdc++.so.6: version `" in world.alone(*healthy)[2], world.alone(*healthy)
+shadowed.apply("loader-shadowed-library", "LD_LIBRARY_PATH")
 Diagnosis(world).answers_with(import_="green")
 
 for name in world.site.glob("typing_extensions*"):

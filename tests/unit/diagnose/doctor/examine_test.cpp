@@ -112,6 +112,16 @@ TEST(DoctorHostCompiler, MissesTheCompilerThatIsNotThere) {
     EXPECT_NE(check_named(examination, "cxx-compiler")->text.find("c++"), std::string::npos);
 }
 
+TEST(DoctorHostCompiler, MindsAWrapperThatTorchPutsBeforeIt) {
+    DoctorFacts facts = healthy();
+    facts.tools.wrapper = {
+        .asked = "ccache", .path = "/usr/bin/ccache", .runs = false, .said = "exit status 1"};
+    const Examination examination = examine(facts);
+    EXPECT_EQ(cause_of(examination, Question::build), "build-missing-compiler");
+    EXPECT_EQ(check_named(examination, "compiler-wrapper")->finding->fixes.front().command,
+              "export TORCH_NO_COMPILER_WRAPPER=1");
+}
+
 TEST(DoctorHeaders, NamesAllThatAreMissingInOneAnswer) {
     DoctorFacts facts = healthy();
     facts.tools.headers.push_back(wanted("cublas_v2.h", true, ""));
