@@ -12,7 +12,7 @@
 #include "diagnose/doctor/rules.h"
 #include "diagnose/doctor/torch_install.h"
 #include "diagnose/knowledge/toolchain.h"
-#include "diagnose/loader/surroundings.h"
+#include "diagnose/loader/case.h"
 
 namespace cudiag {
 namespace {
@@ -34,9 +34,17 @@ void add_red(Checks& checks, const char* name, Finding finding) {
     add(checks, name, Health::red, std::move(text), ahead_of_time(std::move(finding)));
 }
 
+// By the checks of the driver, which come first.
+bool sees_a_gpu(const Checks& checks) {
+    return std::none_of(checks.begin(), checks.end(), [](const Check& check) {
+        return check.question == Question::launch &&
+               (check.health == Health::red || check.health == Health::unknown);
+    });
+}
+
 // Without a toolkit: what the wheels bring is no compiler, however well torch runs.
-std::string no_toolkit_text(const DoctorFacts& facts) {
-    const std::string gpu = facts.machine.driver_module.empty() ? "" : "torch sees the GPU, but ";
+std::string no_toolkit_text(const DoctorFacts& facts, const Checks& checks) {
+    const std::string gpu = sees_a_gpu(checks) ? "torch sees the GPU, but " : "";
     if (!facts.torch.found()) {
         return "nothing here can compile CUDA: no CUDA_HOME, no nvcc in PATH, no /usr/local/cuda";
     }
@@ -50,7 +58,7 @@ void no_toolkit(const DoctorFacts& facts, Checks& checks) {
     auto finding = explained_exception(
         facts, "OSError",
         "CUDA_HOME environment variable is not set. Please set it to your CUDA install root.");
-    add(checks, "toolkit", Health::red, no_toolkit_text(facts), std::move(finding));
+    add(checks, "toolkit", Health::red, no_toolkit_text(facts, checks), std::move(finding));
 }
 
 bool is_a_file(const std::string& path) {
@@ -128,21 +136,32 @@ void check_pair(const DoctorFacts& facts, Checks& checks) {
         add_red(checks, "nvcc-host-compiler", std::move(*refused));
         return;
     }
-    for (const BadPair* pair : bad_pairs("nvcc", release, host.kind, host.release)) {
-        Finding finding = begin_finding(
-            step.build_case(), "build-incompatible-headers",
-            fmt::format("nvcc {} and {} {}: {}", release, host.kind, host.release, pair->why));
-        finding.confidence = Confidence::likely;
-        finding.evidence["a"] = "nvcc " + release;
-        finding.evidence["b"] = host.kind + " " + host.release;
-        finding.evidence["source"] = pair->source;
-        for (const std::string& remedy : pair->remedies) {
-            finding.fixes.push_back({.text = remedy, .command = ""});
+    const std::string glibc = load_state_of(facts.process(), {}).config.glibc_version;
+    const std::pair<std::string, std::string> partners[] = {{host.kind, host.release},
+                                                            {"glibc", glibc}};
+    for (const auto& [kind, other] : partners) {
+        for (const BadPair* pair : bad_pairs("nvcc", release, kind, other)) {
+            Finding finding = begin_finding(
+                step.build_case(), "build-incompatible-headers",
+                fmt::format("nvcc {} and {} {}: {}", release, kind, other, pair->why));
+            finding.confidence = Confidence::likely;
+            finding.evidence["pair"] = pair->name;
+            finding.evidence["a"] = "nvcc";
+            finding.evidence["a_release"] = release;
+            finding.evidence["b"] = kind;
+            finding.evidence["b_release"] = other;
+            finding.evidence["header"] = pair->header;
+            finding.evidence["source"] = pair->source;
+            for (const std::string& remedy : pair->remedies) {
+                finding.fixes.push_back({.text = remedy, .command = ""});
+            }
+            finding.limits =
+                "a toolkit whose headers were patched for this is not told from others";
+            std::string text = finding.title;
+            add(checks, "nvcc-host-compiler", Health::yellow, std::move(text),
+                ahead_of_time(std::move(finding)));
+            return;
         }
-        std::string text = finding.title;
-        add(checks, "nvcc-host-compiler", Health::yellow, std::move(text),
-            ahead_of_time(std::move(finding)));
-        return;
     }
     add(checks, "nvcc-host-compiler", Health::green,
         fmt::format("nvcc calls {}, which it supports", host_words(facts.tools.nvcc_host)));
@@ -272,11 +291,7 @@ void check_architectures(const DoctorFacts& facts, Checks& checks) {
     const std::string list = facts.variable("TORCH_CUDA_ARCH_LIST");
     const TorchInstall& torch = facts.torch;
     if (torch.found() && (list.empty() || (list == "native" && torch.knows_native))) {
-        const bool gpu = std::none_of(checks.begin(), checks.end(), [](const Check& check) {
-            return check.question == Question::launch &&
-                   (check.health == Health::red || check.health == Health::unknown);
-        });
-        if (gpu) {
+        if (sees_a_gpu(checks)) {
             add(checks, "architectures", Health::green,
                 "TORCH_CUDA_ARCH_LIST is not set: torch compiles for the GPUs that it sees");
             return;

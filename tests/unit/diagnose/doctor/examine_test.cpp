@@ -96,6 +96,16 @@ TEST(DoctorHostCompiler, RefusesWhatNvccRefuses) {
     EXPECT_EQ(check_named(examine(facts), "nvcc-host-compiler")->health, Health::yellow);
 }
 
+TEST(DoctorHostCompiler, WarnsOfAPairThatNoCheckRefuses) {
+    DoctorFacts facts = healthy();
+    facts.torch.cuda = facts.tools.toolkit.release = "11.5";
+    facts.tools.nvcc_host.compiler = {"gcc", "11.4.0", "/usr/bin/gcc-11", 11};
+    const Examination examination = examine(facts);
+    EXPECT_EQ(check_named(examination, "nvcc-host-compiler")->health, Health::yellow);
+    EXPECT_EQ(check_named(examination, "nvcc-host-compiler")->finding->slug,
+              "build-incompatible-headers");
+}
+
 TEST(DoctorHostCompiler, KnowsTheBoundsThatTorchItselfSets) {
     DoctorFacts facts = healthy();
     facts.torch.gcc_refused_from = {{"13.0", 12}};
