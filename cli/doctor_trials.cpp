@@ -124,7 +124,7 @@ std::optional<Finding> first_error(const std::string& runs) {
 }
 
 Trial try_under_shim(const DoctorFacts& facts, const Scratch& scratch,
-                     std::vector<std::string> command, int seconds) {
+                     const std::vector<std::string>& command, int seconds) {
     Variables environment = facts.environment;
     environment["TORCH_EXTENSIONS_DIR"] = scratch.at("extensions");
     environment["CUDIAG_DIR"] = scratch.at("runs");

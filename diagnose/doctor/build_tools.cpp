@@ -199,7 +199,7 @@ void ask_nvcc(const DoctorFacts& facts, BuildTools& tools) {
 
 std::string header_in(const std::vector<std::string>& directories, const std::string& header) {
     for (const std::string& directory : directories) {
-        const std::string file = directory + "/" + header;
+        std::string file = directory + "/" + header;
         std::error_code error;
         if (fs::is_regular_file(file, error)) {
             return file;
@@ -419,7 +419,7 @@ NvccPlan read_nvcc_plan(const std::string& printed) {
             continue;
         }
         const std::string head = line.substr(0, std::min<std::size_t>(line.size(), 64));
-        if (std::regex_search(head, match, setting) || head.find("=") < head.find(' ', 3)) {
+        if (std::regex_search(head, match, setting) || head.find('=') < head.find(' ', 3)) {
             const auto equals = line.find('=');
             const std::string name = line.substr(3, equals - 3);
             if (name == "PATH") {

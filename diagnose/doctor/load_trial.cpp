@@ -212,6 +212,7 @@ std::vector<Extension> extensions_of(const DoctorFacts& facts) {
     // All at once first: that costs what one costs, and mostly all is well.
     const std::vector<Module>& mapped = facts.import_trial.modules;
     std::vector<std::string> all;
+    all.reserve(extensions.size());
     for (const Extension& extension : extensions) {
         all.push_back(extension.path);
     }

@@ -61,8 +61,7 @@ std::string chosen_path(const std::string& asked, const Variables& environment,
     }
     for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
         const std::string prefix = value(name);
-        const std::string python =
-            prefix.empty() ? "" : found_on_path(prefix + "/bin/python", path);
+        std::string python = prefix.empty() ? "" : found_on_path(prefix + "/bin/python", path);
         if (!python.empty()) {
             chosen_by = name;
             return python;
@@ -146,7 +145,7 @@ PythonEnvironment python_environment(const std::string& asked, const Variables& 
 std::string module_at(const PythonEnvironment& python, const std::string& name) {
     std::error_code error;
     for (const std::string& directory : python.packages) {
-        const std::string path = directory + "/" + name;
+        std::string path = directory + "/" + name;
         if (fs::exists(path + "/__init__.py", error)) {
             return path;
         }

@@ -3,6 +3,7 @@
 A case says what is changed, with which variables, and of what (by slug) a build or an import must then fail; None: of nothing.
 """
 
+import random
 from dataclasses import dataclass, field
 
 # Defined before the lines of a case: `over DIR` makes a directory writable for this case alone, `hide DIR` empties it,
@@ -195,3 +196,12 @@ def grid():
         add(f"torch13, {megabytes} MB of memory", set=HOME | ARCH | {"MAX_JOBS": "1"}, memory=megabytes << 20,
             cause=None if right else "build-out-of-memory")
     return cases
+
+
+def pairs(count, seed):
+    """Two cases in one, drawn by chance: environments that nobody thought of. What must be named is not known of them."""
+    chance = random.Random(seed)
+    single = [case for case in grid() if case.world == "torch13" and not case.memory]
+    drawn = [chance.sample(single, 2) for _ in range(count)]
+    return [Case(f"{a.name} + {b.name.removeprefix('torch13, ')}", change="; ".join(filter(None, (a.change, b.change))),
+                 set=a.set | b.set, cause="?") for a, b in drawn]
