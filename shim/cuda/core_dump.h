@@ -6,9 +6,9 @@
 
 namespace cudiag {
 
-// Sets what the driver reads at its start (CUDA_ENABLE_COREDUMP_ON_EXCEPTION and its like, "GPU core
-// dump support" of the CUDA-GDB manual), unless the program's user has. The only variables that the
-// shim ever sets; called once, from begin, before the program has threads.
+// Sets what the driver reads at its start (CUDA_ENABLE_COREDUMP_ON_EXCEPTION and its like, "GPU
+// core dump support" of the CUDA-GDB manual), unless the program's user has. The only variables
+// that the shim ever sets; called once, from begin, before the program has threads.
 void ask_for_core_dumps();
 
 // Notes where the dump would be, in the open recording.
