@@ -4,11 +4,12 @@ import fake_driver
 from twin import *
 
 bed = Bed()
+environment = bed.program("prints_environment.c")
 NAMES = ("CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "CUDA_COREDUMP_FILE", "CUDA_COREDUMP_GENERATION_FLAGS")
 
 
 def variables(**env):
-    done = bed.run("env", env=env)
+    done = bed.run(environment, env=env)
     return {name: value for name, _, value in (line.partition("=") for line in done.stdout.splitlines()) if name in NAMES}
 
 
@@ -20,7 +21,7 @@ assert "skip_abort" not in asked["CUDA_COREDUMP_GENERATION_FLAGS"], "it swallows
 
 # Whoever has decided for himself is not overruled, and a path that the driver would misread is not given.
 assert variables(CUDIAG_COREDUMP=1, CUDA_ENABLE_COREDUMP_ON_EXCEPTION=0) == {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION": "0"}
-percent = bed.run("env", env={"CUDIAG_COREDUMP": 1}, runs=bed.root / "100%")
+percent = bed.run(environment, env={"CUDIAG_COREDUMP": 1}, runs=bed.root / "100%")
 assert not any(line.startswith(NAMES) for line in percent.stdout.splitlines()), percent
 
 program = bed.program("launches.c")
