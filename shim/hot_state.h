@@ -15,6 +15,7 @@ struct alignas(64) HotState {
     uint32_t watch = 0;
 };
 
-extern HotState hot_state;
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): constinit says that it is not
+extern constinit HotState hot_state;
 
 }  // namespace cudiag

@@ -21,7 +21,7 @@
 
 namespace cudiag {
 
-HotState hot_state;
+constinit HotState hot_state;
 
 namespace {
 

@@ -36,6 +36,7 @@ struct OwnRing {
 };
 
 // Initial-exec, as all of the shim.
+// NOLINTNEXTLINE(bugprone-dynamic-static-initializers): constinit says that it is not
 extern constinit thread_local OwnRing own_ring;
 
 // Bits of hot_state.watch; below them the number of captures that are going on.
