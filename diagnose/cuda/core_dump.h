@@ -24,7 +24,7 @@ struct GpuException {
     std::uint64_t pc = 0;                          // an address of the GPU; 0 if not known
     std::string function = {};                     // that the pc is in, mangled; "" if not known
     std::uint64_t offset = 0;                      // of the pc in it
-    std::string source = {};  // "/work/adam.cu:26"; "" unless compiled with line tables
+    std::string source = {};  // "/src/adam.cu:26"; "" unless compiled with line tables
 };
 
 struct GpuCore {

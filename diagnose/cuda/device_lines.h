@@ -13,7 +13,7 @@ class DeviceLines {
     // Takes any bytes, and needs them no longer than the call; those without line tables have none.
     explicit DeviceLines(const std::string& image);
 
-    // "/work/adam.cu:26"; "" where no line is known.
+    // "/src/adam.cu:26"; "" where no line is known.
     std::string source_of(std::uint64_t address) const;
 
   private:
