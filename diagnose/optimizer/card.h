@@ -1,0 +1,74 @@
+// What a card was measured to do by `cudiag bench adam` (docs/benchmarks.md, "The card's file"),
+// and what follows for an AdamW on it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cudiag {
+
+// First quartile, median and third quartile of repeated measurements.
+struct Spread {
+    double low = 0;
+    double median = 0;
+    double high = 0;
+};
+
+// One size of one implementation.
+struct AdamWTime {
+    std::string implementation;  // "cudiag": our kernel, the card's limit; "fused": as torch's
+    std::string dtype;           // of all tensors: "float32"; "bfloat16+master": master and state
+                                 // in float32
+    bool large_tables = false;   // "fused" only: launches of 2240 chunks, not 320
+    bool double_math = false;    // "fused" only: computes in double
+    std::uint64_t elements = 0;
+    std::uint64_t tensors = 0;
+    std::uint64_t launches = 0;
+    std::uint64_t bytes = 0;  // read and written by a step
+    Spread milliseconds;      // of the device, first kernel's begin to last kernel's end
+};
+
+struct Card {
+    std::string uuid;      // as nvidia-smi writes it
+    std::string name;      // "NVIDIA H200"
+    std::string driver;    // release, "580.159.04"; "" if it was not known
+    std::string made;      // when, ISO 8601 UTC
+    Spread copy_gb_per_s;  // read and written, 1e9 bytes
+    std::vector<AdamWTime> adamw;
+    double fused_error = 0;  // relative: of "fused" against torch itself, and between sizes
+};
+
+// From the text of such a file; nothing if it is another's, damaged or of an unknown schema.
+std::optional<Card> card_from_json(std::string_view text);
+
+// The card of this uuid in the first directory that has it; with an empty uuid the newest of this
+// name and driver. Nothing if there is none. Reads files; unreadable ones are passed over.
+std::optional<Card> find_card(const std::vector<std::string>& directories, const std::string& uuid,
+                              const std::string& name, const std::string& driver);
+
+// A step over parameters of one dtype.
+struct PredictedStep {
+    std::uint64_t elements = 0;
+    std::uint64_t tensors = 0;
+    std::string dtype = "float32";
+    bool large_tables = false;  // torch was built for CUDA 13 or newer
+    bool double_math = false;   // torch is 2.10 or older
+};
+
+struct Prediction {
+    double milliseconds = 0;  // of the device; nothing of the host's time is in it
+    double error = 0;         // relative: 0.05 says that 5 % more or less are to be expected
+};
+
+// Device time of torch's fused AdamW, from what was measured at sizes around it. Nothing for a
+// dtype or size that the measurements do not surround (fewer elements or many more tensors); more
+// elements are taken to cost in proportion.
+std::optional<Prediction> predict_fused(const Card& card, const PredictedStep& step);
+
+// The same of our own kernel: what this card can do.
+std::optional<Prediction> predict_limit(const Card& card, const PredictedStep& step);
+
+}  // namespace cudiag

@@ -1,0 +1,171 @@
+#include "diagnose/optimizer/card.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace cudiag {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+Json row(const char* implementation, std::uint64_t elements, std::uint64_t tensors, double ms) {
+    return {{"implementation", implementation},
+            {"dtype", "float32"},
+            {"large_tables", false},
+            {"double_math", false},
+            {"elements", elements},
+            {"tensors", tensors},
+            {"launches", 1},
+            {"bytes", elements * 28},
+            {"ms", {{"low", ms}, {"median", ms}, {"high", ms}, {"runs", 20}}}};
+}
+
+Json card_json() {
+    return {{"schema", 1},
+            {"made", "2026-12-02T19:20:00Z"},
+            {"by", "cudiag 0.1.0"},
+            {"card",
+             {{"uuid", "GPU-1"}, {"name", "NVIDIA H200"}, {"driver", "580.159.04"}, {"sm", "9.0"}}},
+            {"copy",
+             {{"bytes", 1 << 30},
+              {"gb_per_s", {{"low", 4200.0}, {"median", 4230.0}, {"high", 4240.0}, {"runs", 9}}}}},
+            {"adamw",
+             {row("fused", 1000000, 10, 0.02), row("fused", 100000000, 10, 0.8),
+              row("fused", 1000000, 1000, 0.08), row("fused", 100000000, 1000, 0.8),
+              row("cudiag", 1000000, 10, 0.01), row("cudiag", 100000000, 10, 0.66)}},
+            {"fused_error", 0.05}};
+}
+
+Card card() {
+    return card_from_json(card_json().dump()).value();
+}
+
+TEST(CardFile, IsReadAsItIsWritten) {
+    const Card read = card();
+    EXPECT_EQ(read.uuid, "GPU-1");
+    EXPECT_EQ(read.driver, "580.159.04");
+    EXPECT_DOUBLE_EQ(read.copy_gb_per_s.median, 4230);
+    ASSERT_EQ(read.adamw.size(), 6U);
+    EXPECT_EQ(read.adamw[0].implementation, "fused");
+    EXPECT_EQ(read.adamw[1].bytes, 2800000000U);
+}
+
+TEST(CardFile, IsRefusedIfItIsNotOurs) {
+    EXPECT_FALSE(card_from_json(""));
+    EXPECT_FALSE(card_from_json("[]"));
+    EXPECT_FALSE(card_from_json("{\"schema\": 1}"));
+    Json other = card_json();
+    other["schema"] = 2;
+    EXPECT_FALSE(card_from_json(other.dump()));
+    Json text = card_json();
+    text["adamw"][0]["elements"] = "many";
+    EXPECT_FALSE(card_from_json(text.dump()));
+    const std::string whole = card_json().dump();
+    EXPECT_FALSE(card_from_json(whole.substr(0, whole.size() / 2)));
+}
+
+TEST(CardFile, IsRefusedWithTimesThatCannotBe) {
+    for (const double wrong : {0.0, -1.0}) {
+        Json json = card_json();
+        json["adamw"][0]["ms"]["low"] = wrong;
+        EXPECT_FALSE(card_from_json(json.dump())) << wrong;
+    }
+    Json unordered = card_json();
+    unordered["copy"]["gb_per_s"]["high"] = 1.0;
+    EXPECT_FALSE(card_from_json(unordered.dump()));
+}
+
+TEST(PredictFused, GivesWhatWasMeasuredThere) {
+    const auto prediction =
+        predict_fused(card(), {.elements = 1000000, .tensors = 1000, .dtype = "float32"});
+    ASSERT_TRUE(prediction);
+    EXPECT_NEAR(prediction->milliseconds, 0.08, 1e-12);
+    EXPECT_DOUBLE_EQ(prediction->error, 0.05);
+}
+
+TEST(PredictFused, LiesBetweenItsNeighbours) {
+    const auto prediction = predict_fused(card(), {.elements = 10000000, .tensors = 100});
+    ASSERT_TRUE(prediction);
+    // The geometric means: of 0.02 and 0.8 for 10 tensors, of 0.08 and 0.8 for 1000, of both.
+    EXPECT_NEAR(prediction->milliseconds, std::sqrt(std::sqrt(0.02 * 0.8) * std::sqrt(0.08 * 0.8)),
+                1e-9);
+}
+
+TEST(PredictFused, TakesMoreElementsToCostInProportion) {
+    const auto prediction = predict_fused(card(), {.elements = 1000000000, .tensors = 10});
+    ASSERT_TRUE(prediction);
+    EXPECT_NEAR(prediction->milliseconds, 8, 1e-9);
+}
+
+TEST(PredictFused, IsSilentOutsideWhatWasMeasured) {
+    EXPECT_FALSE(predict_fused(card(), {.elements = 1000, .tensors = 10}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 100000}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 0}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 10, .dtype = "float64"}));
+    EXPECT_FALSE(
+        predict_fused(card(), {.elements = 100000000, .tensors = 10, .large_tables = true}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 5, .tensors = 10}));
+}
+
+TEST(PredictLimit, IsThatOfOurOwnKernel) {
+    const auto prediction = predict_limit(card(), {.elements = 100000000, .tensors = 3});
+    ASSERT_TRUE(prediction);
+    EXPECT_NEAR(prediction->milliseconds, 0.66, 1e-12);
+}
+
+class FindCard : public testing::Test {
+  protected:
+    FindCard() : root_{fs::temp_directory_path() / ("cudiag-cards-" + std::to_string(getpid()))} {
+        fs::create_directories(root_ / "first");
+        fs::create_directories(root_ / "second");
+    }
+
+    ~FindCard() override { fs::remove_all(root_); }
+
+    void write(const char* directory, const std::string& uuid, const std::string& made) const {
+        Json json = card_json();
+        json["card"]["uuid"] = uuid;
+        json["made"] = made;
+        std::ofstream{root_ / directory / (uuid + ".json")} << json.dump();
+    }
+
+    [[nodiscard]] std::vector<std::string> directories() const {
+        return {(root_ / "first").string(), (root_ / "absent").string(),
+                (root_ / "second").string()};
+    }
+
+    fs::path root_;
+};
+
+TEST_F(FindCard, TakesTheFirstDirectoryThatHasIt) {
+    write("first", "GPU-1", "2026-01-01T00:00:00Z");
+    write("second", "GPU-1", "2026-02-01T00:00:00Z");
+    write("second", "GPU-2", "2026-03-01T00:00:00Z");
+    EXPECT_EQ(find_card(directories(), "GPU-1", "", "").value().made, "2026-01-01T00:00:00Z");
+    EXPECT_EQ(find_card(directories(), "GPU-2", "", "").value().made, "2026-03-01T00:00:00Z");
+    EXPECT_FALSE(find_card(directories(), "GPU-3", "NVIDIA H200", "580.159.04"));
+}
+
+TEST_F(FindCard, TakesTheNewestOfTheNameWithoutAUuid) {
+    write("first", "GPU-1", "2026-01-01T00:00:00Z");
+    write("second", "GPU-2", "2026-03-01T00:00:00Z");
+    EXPECT_EQ(find_card(directories(), "", "NVIDIA H200", "580.159.04").value().uuid, "GPU-2");
+    EXPECT_FALSE(find_card(directories(), "", "NVIDIA H200", "570.1"));
+    EXPECT_FALSE(find_card(directories(), "", "NVIDIA A100", "580.159.04"));
+}
+
+TEST_F(FindCard, PassesOverWhatIsNoCard) {
+    std::ofstream{root_ / "first" / "GPU-1.json"} << "{";
+    write("second", "GPU-1", "2026-02-01T00:00:00Z");
+    fs::create_directories(root_ / "first" / "GPU-9.json");
+    EXPECT_EQ(find_card(directories(), "GPU-1", "", "").value().made, "2026-02-01T00:00:00Z");
+    EXPECT_FALSE(find_card(directories(), "../second/GPU-1", "", ""));
+}
+
+}  // namespace
+}  // namespace cudiag
