@@ -2,6 +2,7 @@
 // bad usage, 3 could not run.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,16 @@ struct DoctorOptions {
 };
 
 int doctor_command(const DoctorOptions& options);
+
+struct BenchOptions {
+    std::uint64_t elements = 0;  // one size instead of all, which is not kept; 0: all
+    std::uint64_t tensors = 0;   // 0: one
+    std::string dtype = "float32";
+    int device = 0;  // as CUDA counts
+    bool json = false;
+};
+
+int bench_adam_command(const BenchOptions& options);
 
 struct InPlaceOptions {
     std::string run;

@@ -63,6 +63,22 @@ int parse_and_dispatch(int argc, char** argv) {
 
     CLI::App* lib = app.add_subcommand("lib", "Print the path of libcudiag.so");
 
+    BenchOptions bench_options;
+    CLI::App* bench = app.add_subcommand("bench", "What this card can do");
+    bench->require_subcommand(1);
+    CLI::App* adam = bench->add_subcommand(
+        "adam", "AdamW against the speed of a copy; kept, for profiles to compare with");
+    adam->add_option("--elements", bench_options.elements, "One size instead of all; not kept")
+        ->check(CLI::PositiveNumber);
+    adam->add_option("--tensors", bench_options.tensors, "Of that size, in so many tensors")
+        ->check(CLI::PositiveNumber);
+    adam->add_option("--dtype", bench_options.dtype, "Of parameters, gradients and state")
+        ->check(
+            CLI::IsMember({"float32", "bfloat16", "float16", "bfloat16+master", "float16+master"}));
+    adam->add_option("--device", bench_options.device, "Which GPU, as CUDA counts")
+        ->check(CLI::NonNegativeNumber);
+    adam->add_flag("--json", bench_options.json, "JSON on stdout");
+
     InPlaceOptions in_place_options;
     CLI::App* in_place = app.add_subcommand("in-place", "Started by the shim")->group("");
     in_place->add_option("--run", in_place_options.run)->required();
@@ -79,7 +95,8 @@ int parse_and_dispatch(int argc, char** argv) {
         return kBadUsage;
     }
     if (app.get_subcommands().empty()) {
-        complain("say what to do: run, report, doctor, explain, libs or lib (see cudiag --help)");
+        complain(
+            "say what to do: run, report, doctor, explain, libs, bench or lib (see cudiag --help)");
         return kBadUsage;
     }
     if (*run) {
@@ -100,6 +117,9 @@ int parse_and_dispatch(int argc, char** argv) {
     }
     if (*doctor) {
         return doctor_command(doctor_options);
+    }
+    if (*bench) {
+        return bench_adam_command(bench_options);
     }
     return *lib ? lib_command() : in_place_command(in_place_options);
 }

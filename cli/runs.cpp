@@ -38,25 +38,6 @@ Json read_json(const fs::path& path) {
     return value.is_object() ? value : Json::object();
 }
 
-// Written beside and renamed: a reader never sees half a file, and a full disk leaves the old one.
-bool write_whole(const fs::path& path, const std::string& text) {
-    const fs::path draft = path.string() + fmt::format(".{}", getpid());
-    {
-        std::ofstream file{draft, std::ios::binary};
-        file << text;
-        file.flush();
-        if (!file) {
-            std::error_code error;
-            fs::remove(draft, error);
-            return false;
-        }
-    }
-    std::error_code error;
-    fs::permissions(draft, fs::perms::owner_read | fs::perms::owner_write, error);
-    fs::rename(draft, path, error);
-    return !error;
-}
-
 // What of each recording the saved findings are based on.
 Json state_of(const Facts& facts) {
     Json state = Json::object();
@@ -131,22 +112,52 @@ bool can_be_had(fs::path path) {
     return true;
 }
 
-}  // namespace
-
-// As the shim chooses (shim/run_directory.cpp).
-std::string runs_directory() {
-    if (std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
-        return directory;
-    }
+// As the shim chooses for runs (shim/run_directory.cpp).
+std::string state_directory(const char* of_what) {
     const std::string state = variable("XDG_STATE_HOME");
     const std::string home = variable("HOME");
-    std::string directory = absolute(state)  ? state + "/cudiag/runs"
-                            : absolute(home) ? home + "/.local/state/cudiag/runs"
+    std::string directory = absolute(state)  ? state + "/cudiag/"
+                            : absolute(home) ? home + "/.local/state/cudiag/"
                                              : "";
+    directory += directory.empty() ? "" : of_what;
     if (!directory.empty() && can_be_had(directory)) {
         return directory;
     }
-    return fmt::format("/tmp/cudiag-{}/runs", getuid());
+    return fmt::format("/tmp/cudiag-{}/{}", getuid(), of_what);
+}
+
+}  // namespace
+
+std::string runs_directory() {
+    const std::string directory = variable("CUDIAG_DIR");
+    return directory.empty() ? state_directory("runs") : directory;
+}
+
+std::vector<std::string> card_directories() {
+    std::vector<std::string> directories;
+    if (const std::string directory = variable("CUDIAG_DIR"); !directory.empty()) {
+        directories.push_back(directory + "/cards");
+    }
+    directories.push_back(state_directory("cards"));
+    return directories;
+}
+
+bool write_whole(const std::string& path, const std::string& text) {
+    const fs::path draft = path + fmt::format(".{}", getpid());
+    {
+        std::ofstream file{draft, std::ios::binary};
+        file << text;
+        file.flush();
+        if (!file) {
+            std::error_code error;
+            fs::remove(draft, error);
+            return false;
+        }
+    }
+    std::error_code error;
+    fs::permissions(draft, fs::perms::owner_read | fs::perms::owner_write, error);
+    fs::rename(draft, path, error);
+    return !error;
 }
 
 std::vector<std::string> all_runs() {

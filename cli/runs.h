@@ -14,6 +14,14 @@ namespace cudiag {
 // /tmp/cudiag-UID/runs: as the shim does (shim/run_directory.cpp).
 std::string runs_directory();
 
+// Where the files of cards lie (diagnose/optimizer/card.h), the one to write to first:
+// $CUDIAG_DIR/cards if that is set, and `cards` beside the usual `runs`.
+std::vector<std::string> card_directories();
+
+// Writes a file beside and renames it: a reader never sees half of it, and a full disk leaves the
+// old one. Readable by its owner alone. False if it could not be written.
+bool write_whole(const std::string& path, const std::string& text);
+
 // Directories of all runs, the newest first.
 std::vector<std::string> all_runs();
 

@@ -52,19 +52,26 @@ Card card_from(const Json& json) {
               .made = json.at("made"),
               .copy_gb_per_s = spread_from(json.at("copy").at("gb_per_s")),
               .adamw = {},
+              .checks = {},
               .fused_error = json.at("fused_error")};
     for (const Json& row : json.at("adamw")) {
         card.adamw.push_back(time_from(row));
     }
+    for (const Json& row : json.value("checks", Json::array())) {
+        card.checks.push_back(time_from(row));
+    }
     return card;
+}
+
+bool are_sound(const std::vector<AdamWTime>& rows) {
+    return std::all_of(rows.begin(), rows.end(), [](const AdamWTime& row) {
+        return row.elements > 0 && row.tensors > 0 && is_sound(row.milliseconds);
+    });
 }
 
 bool is_sound(const Card& card) {
     return is_sound(card.copy_gb_per_s) && card.fused_error >= 0 &&
-           std::isfinite(card.fused_error) &&
-           std::all_of(card.adamw.begin(), card.adamw.end(), [](const AdamWTime& row) {
-               return row.elements > 0 && row.tensors > 0 && is_sound(row.milliseconds);
-           });
+           std::isfinite(card.fused_error) && are_sound(card.adamw) && are_sound(card.checks);
 }
 
 std::optional<Card> read_card(const fs::path& path) {
@@ -81,14 +88,10 @@ bool is_file_name(const std::string& uuid) {
     return !uuid.empty() && uuid.find('/') == std::string::npos && uuid.front() != '.';
 }
 
-// Straight between two measured points on logarithmic axes: costs are a sum of a fixed part and a
-// proportional one, whose slopes there are 0 and 1.
-double between(double at, double low, double low_value, double high, double high_value) {
-    if (low == high) {
-        return low_value;
-    }
-    const double share = std::log(at / low) / std::log(high / low);
-    return std::exp(std::log(low_value) + share * std::log(high_value / low_value));
+// On the straight line through two measured points, between them or beyond: a step costs something
+// for each element, each tensor and each launch.
+double on_line(double at, double low, double low_value, double high, double high_value) {
+    return low_value + (at - low) / (high - low) * (high_value - low_value);
 }
 
 using Curve = std::map<double, double>;  // elements to milliseconds, or tensors to milliseconds
@@ -97,15 +100,18 @@ std::optional<double> at_elements(const Curve& curve, double elements) {
     if (elements < curve.begin()->first * kFewerElements) {
         return std::nullopt;
     }
-    const auto above = curve.lower_bound(elements);
-    if (above == curve.end()) {
-        return curve.rbegin()->second * elements / curve.rbegin()->first;
-    }
+    auto above = curve.lower_bound(elements);
     if (above == curve.begin()) {
         return above->second;  // a floor is not undercut
     }
+    if (above == curve.end()) {
+        --above;
+        if (above == curve.begin()) {
+            return above->second * elements / above->first;
+        }
+    }
     const auto below = std::prev(above);
-    return between(elements, below->first, below->second, above->first, above->second);
+    return on_line(elements, below->first, below->second, above->first, above->second);
 }
 
 std::optional<double> at_tensors(const Curve& curve, double tensors) {
@@ -118,7 +124,7 @@ std::optional<double> at_tensors(const Curve& curve, double tensors) {
         return tensors <= below->first * kFurtherTensors ? std::optional{below->second}
                                                          : std::nullopt;
     }
-    return between(tensors, below->first, below->second, above->first, above->second);
+    return on_line(tensors, below->first, below->second, above->first, above->second);
 }
 
 template <typename Wanted>
@@ -202,6 +208,24 @@ std::optional<Prediction> predict_limit(const Card& card, const PredictedStep& s
     });
     return time ? std::optional{Prediction{.milliseconds = *time, .error = card.fused_error}}
                 : std::nullopt;
+}
+
+double prediction_error(const Card& card) {
+    double worst = 0;
+    for (const AdamWTime& check : card.checks) {
+        const PredictedStep step{.elements = check.elements,
+                                 .tensors = check.tensors,
+                                 .dtype = check.dtype,
+                                 .large_tables = check.large_tables,
+                                 .double_math = check.double_math};
+        const auto predicted = check.implementation == "cudiag" ? predict_limit(card, step)
+                                                                : predict_fused(card, step);
+        if (predicted) {
+            worst =
+                std::max(worst, std::abs(predicted->milliseconds / check.milliseconds.median - 1));
+        }
+    }
+    return worst;
 }
 
 }  // namespace cudiag

@@ -38,7 +38,8 @@ struct Card {
     std::string made;      // when, ISO 8601 UTC
     Spread copy_gb_per_s;  // read and written, 1e9 bytes
     std::vector<AdamWTime> adamw;
-    double fused_error = 0;  // relative: of "fused" against torch itself, and between sizes
+    std::vector<AdamWTime> checks;  // measured at sizes between, to see what a prediction is worth
+    double fused_error = 0;         // relative: of "fused" against torch itself, and between sizes
 };
 
 // From the text of such a file; nothing if it is another's, damaged or of an unknown schema.
@@ -65,10 +66,14 @@ struct Prediction {
 
 // Device time of torch's fused AdamW, from what was measured at sizes around it. Nothing for a
 // dtype or size that the measurements do not surround (fewer elements or many more tensors); more
-// elements are taken to cost in proportion.
+// elements are taken to cost as those before do.
 std::optional<Prediction> predict_fused(const Card& card, const PredictedStep& step);
 
 // The same of our own kernel: what this card can do.
 std::optional<Prediction> predict_limit(const Card& card, const PredictedStep& step);
+
+// The largest relative difference between what was measured at the sizes that check and what is
+// predicted for them from the others; 0 without such sizes.
+double prediction_error(const Card& card);
 
 }  // namespace cudiag

@@ -42,6 +42,7 @@ from drivers import fake_driver, no_real_driver  # noqa: F401
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
 from machine import CannotRun, control_group, hide_toolkit, in_mount_namespace, joins, mount_point  # noqa: F401
 from machine import hide_toolkit_programs_and_headers, need_program, without_root_privileges  # noqa: F401
+from measuring import measuring_driver  # noqa: F401
 from nccl import nccl_calls  # noqa: F401
 from worlds import DEEPSPEED, TORCH, TORCH_TOOLKIT, Environment, link_tree, torch_cu12_wheels, torch_wheels  # noqa: F401
 from worlds import wheel  # noqa: F401
@@ -49,6 +50,7 @@ from worlds import wheel  # noqa: F401
 BIN = Path(os.environ.get("CUDIAG_BIN", Path(__file__).resolve().parents[3] / "build" / "bin"))
 LIBRARY = BIN / "libcudiag.so"
 COMMAND = BIN / "cudiag"
+GPU_COMMAND = BIN / "cudiag-gpu"
 WORLDS_ONLY = os.environ.get("CUDIAG_WORLDS_ONLY") == "1"   # prove that the worlds are broken, with no shim
 
 # A stuck program must not hang the suite; nothing here takes a tenth of this.

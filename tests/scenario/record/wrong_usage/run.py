@@ -12,7 +12,11 @@ world.cudiag("report", runs=nowhere).ends_with(3, str(nowhere))
 world.cudiag("explain", "no-such-slug").ends_with(2, "no-such-slug")
 world.cudiag("explain", "loader-missing-library").ends_with(0)
 world.cudiag("libs", nowhere).ends_with(3, str(nowhere))
-for command in ("run", "report", "explain", "libs", "lib"):
+world.cudiag("bench").ends_with(2)
+world.cudiag("bench", "adam", "--dtype", "float8", "--elements", "9").ends_with(2, "float8")
+world.cudiag("bench", "adam", "--tensors", "9").ends_with(2, "--elements")
+world.cudiag("bench", "adam", "--elements", "8", "--tensors", "9").ends_with(2, "more tensors than elements")
+for command in ("run", "report", "explain", "libs", "bench", "lib"):
     world.cudiag(command, "--help").ends_with(0)
 world.cudiag("lib").ends_with(0, str(LIBRARY))
 

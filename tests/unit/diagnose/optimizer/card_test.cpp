@@ -89,17 +89,16 @@ TEST(PredictFused, GivesWhatWasMeasuredThere) {
 }
 
 TEST(PredictFused, LiesBetweenItsNeighbours) {
-    const auto prediction = predict_fused(card(), {.elements = 10000000, .tensors = 100});
+    const auto prediction = predict_fused(card(), {.elements = 50500000, .tensors = 505});
     ASSERT_TRUE(prediction);
-    // The geometric means: of 0.02 and 0.8 for 10 tensors, of 0.08 and 0.8 for 1000, of both.
-    EXPECT_NEAR(prediction->milliseconds, std::sqrt(std::sqrt(0.02 * 0.8) * std::sqrt(0.08 * 0.8)),
-                1e-9);
+    // Halfway: of 0.02 and 0.8 for 10 tensors, of 0.08 and 0.8 for 1000, and of both.
+    EXPECT_NEAR(prediction->milliseconds, ((0.02 + 0.8) / 2 + (0.08 + 0.8) / 2) / 2, 1e-9);
 }
 
-TEST(PredictFused, TakesMoreElementsToCostInProportion) {
+TEST(PredictFused, TakesMoreElementsToCostAsThoseBefore) {
     const auto prediction = predict_fused(card(), {.elements = 1000000000, .tensors = 10});
     ASSERT_TRUE(prediction);
-    EXPECT_NEAR(prediction->milliseconds, 8, 1e-9);
+    EXPECT_NEAR(prediction->milliseconds, 0.8 + 900.0 / 99 * (0.8 - 0.02), 1e-9);
 }
 
 TEST(PredictFused, IsSilentOutsideWhatWasMeasured) {
@@ -116,6 +115,14 @@ TEST(PredictLimit, IsThatOfOurOwnKernel) {
     const auto prediction = predict_limit(card(), {.elements = 100000000, .tensors = 3});
     ASSERT_TRUE(prediction);
     EXPECT_NEAR(prediction->milliseconds, 0.66, 1e-12);
+}
+
+TEST(PredictionError, IsTheLargestDifferenceFromTheSizesThatCheck) {
+    Json json = card_json();
+    EXPECT_DOUBLE_EQ(prediction_error(card_from_json(json.dump()).value()), 0);
+    json["checks"] = {row("fused", 100000000, 1000, 0.8), row("fused", 100000000, 10, 1.0),
+                      row("cudiag", 100000000, 10, 0.66)};
+    EXPECT_NEAR(prediction_error(card_from_json(json.dump()).value()), 0.2, 1e-12);
 }
 
 class FindCard : public testing::Test {

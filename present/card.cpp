@@ -1,0 +1,71 @@
+#include "present/card.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "present/grouped.h"
+
+namespace cudiag {
+namespace {
+
+constexpr double kMega = 1e6;
+constexpr double kPercent = 100;
+
+bool is_same_size(const AdamWTime& one, const AdamWTime& other) {
+    return one.dtype == other.dtype && one.elements == other.elements &&
+           one.tensors == other.tensors;
+}
+
+// The time of torch's way of launching at the size of `ours`, computing in float; "-" if it was not
+// measured.
+std::string as_torch(const Card& card, const AdamWTime& ours, bool large_tables) {
+    const auto row =
+        std::find_if(card.adamw.begin(), card.adamw.end(), [&](const AdamWTime& other) {
+            return other.implementation == "fused" && is_same_size(ours, other) &&
+                   other.large_tables == large_tables && !other.double_math;
+        });
+    return row == card.adamw.end() ? "-" : fmt::format("{:.3f}", row->milliseconds.median);
+}
+
+bool is_shown(const Card& card, const AdamWTime& row) {
+    return row.implementation == "cudiag" &&
+           (row.dtype == "float32" ||
+            std::none_of(card.adamw.begin(), card.adamw.end(), [&](const AdamWTime& other) {
+                return other.implementation == "cudiag" && other.dtype == row.dtype &&
+                       (other.elements > row.elements ||
+                        (other.elements == row.elements && other.tensors < row.tensors));
+            }));
+}
+
+}  // namespace
+
+std::string render_card(const Card& card, const Style& style) {
+    const auto strong = [&](const std::string& text) {
+        return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
+    };
+    std::string text =
+        fmt::format("{}, driver {}, {}\n", strong(printable(card.name)),
+                    card.driver.empty() ? "?" : printable(card.driver), printable(card.uuid));
+    const Spread& copy = card.copy_gb_per_s;
+    text += fmt::format("copy: {:.0f} GB/s read and written (quartiles {:.0f} and {:.0f})\n\n",
+                        copy.median, copy.low, copy.high);
+    text += fmt::format("{:<16}{:>14} {:>7}  {:>9} {:>6} {:>7}  {:>20}\n", "AdamW, ms a step",
+                        "elements", "tensors", "ours", "GB/s", "of copy", "as torch's fused *");
+    for (const AdamWTime& row : card.adamw) {
+        if (!is_shown(card, row)) {
+            continue;
+        }
+        const double rate = static_cast<double>(row.bytes) / row.milliseconds.median / kMega;
+        text += fmt::format("{:<16}{:>14} {:>7}  {:>9.3f} {:>6.0f} {:>5.0f} %  {:>10}{:>10}\n",
+                            printable(row.dtype), grouped(row.elements), grouped(row.tensors),
+                            row.milliseconds.median, rate, kPercent * rate / copy.median,
+                            as_torch(card, row, false), as_torch(card, row, true));
+    }
+    text += "* launched as torch does that was built for CUDA 12 or older, and for CUDA 13; ";
+    text += "computing in float\n";
+    return text;
+}
+
+}  // namespace cudiag
