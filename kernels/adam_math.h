@@ -16,9 +16,10 @@
 namespace cudiag {
 
 // One element. `most_square` is null but for AMSGrad. The gradient is given as the caller stores
-// it, that is unscaled already. Averages move by a share of the distance, which keeps the error of
-// a float beta out of them: the nearest float to 0.999 is off by 1.3e-8, which is 1e-6 after 100
-// steps, but that to 0.001 by 3e-11.
+// it, that is unscaled already. With kFloatMath operation by operation as torch does from 2.11 on:
+// the same bits. Torch before computed in double; here averages move by a share of the distance,
+// which keeps the error of a float beta out of them: the nearest float to 0.999 is off by 1.3e-8,
+// which is 1e-6 after 100 steps, that to 0.001 by 3e-11.
 CUDIAG_ANYWHERE void adam_update(float& parameter, float gradient, float& average, float& square,
                                  float* most_square, const AdamCoefficients& with) {
     if ((with.flags & kMaximized) != 0) {
@@ -30,41 +31,45 @@ CUDIAG_ANYWHERE void adam_update(float& parameter, float gradient, float& averag
     if (with.decay != 0) {
         parameter = fmaf(-with.decay, parameter, parameter);
     }
-    average = fmaf(with.one_minus_beta1, gradient - average, average);
-    square = fmaf(with.one_minus_beta2, fmaf(gradient, gradient, -square), square);
+    if ((with.flags & kFloatMath) != 0) {
+        const float squared = gradient * gradient;
+        average = fmaf(with.beta1, average, fmaf(-with.beta1, gradient, gradient));
+        square = fmaf(with.beta2, square, fmaf(-with.beta2, squared, squared));
+    } else {
+        average = fmaf(with.one_minus_beta1, gradient - average, average);
+        square = fmaf(with.one_minus_beta2, fmaf(gradient, gradient, -square), square);
+    }
     float under_root = square;
     if (most_square != nullptr) {
         under_root = *most_square < square ? square : *most_square;
         *most_square = under_root;
     }
-    const float denominator = fmaf(sqrtf(under_root), with.inverse_bias2_sqrt, with.epsilon);
+    const float denominator = sqrtf(under_root) / with.bias2_sqrt + with.epsilon;
     parameter -= with.step_size * average / denominator;
 }
 
 // The coefficients of step number `step` (the first is 1).
 CUDIAG_ANYWHERE AdamCoefficients adam_coefficients(const AdamPreparation& given, float step) {
     AdamCoefficients with{};
+    with.flags = given.maximized != 0 ? std::uint32_t{kMaximized} : 0;
     if (given.float_math != 0) {
-        const auto beta1 = static_cast<float>(given.beta1);
-        const auto beta2 = static_cast<float>(given.beta2);
         const auto lr = static_cast<float>(given.lr);
-        with.step_size = lr / (1 - powf(beta1, step));
-        with.inverse_bias2_sqrt = 1 / sqrtf(1 - powf(beta2, step));
-        with.one_minus_beta1 = 1 - beta1;
-        with.one_minus_beta2 = 1 - beta2;
+        with.beta1 = static_cast<float>(given.beta1);
+        with.beta2 = static_cast<float>(given.beta2);
+        with.step_size = lr / (1 - powf(with.beta1, step));
+        with.bias2_sqrt = sqrtf(1 - powf(with.beta2, step));
         with.decay = given.decoupled != 0 ? lr * static_cast<float>(given.weight_decay) : 0;
+        with.flags |= kFloatMath;
     } else {
-        with.step_size =
-            static_cast<float>(given.lr / (1 - pow(given.beta1, static_cast<double>(step))));
-        with.inverse_bias2_sqrt =
-            static_cast<float>(1 / sqrt(1 - pow(given.beta2, static_cast<double>(step))));
+        const auto steps = static_cast<double>(step);
         with.one_minus_beta1 = static_cast<float>(1 - given.beta1);
         with.one_minus_beta2 = static_cast<float>(1 - given.beta2);
+        with.step_size = static_cast<float>(given.lr / (1 - pow(given.beta1, steps)));
+        with.bias2_sqrt = static_cast<float>(sqrt(1 - pow(given.beta2, steps)));
         with.decay = given.decoupled != 0 ? static_cast<float>(given.lr * given.weight_decay) : 0;
     }
     with.l2 = given.decoupled != 0 ? 0 : static_cast<float>(given.weight_decay);
     with.epsilon = static_cast<float>(given.epsilon);
-    with.flags = given.maximized != 0 ? std::uint32_t{kMaximized} : 0;
     return with;
 }
 

@@ -68,10 +68,12 @@ static_assert(sizeof(DeviceRecord<4>) == 48 && sizeof(DeviceRecord<6>) == 64);
 // What of the options and of the step count goes into every element. Made on the device by
 // cudiag_adam_prepare, since the step count and whether a gradient was infinite are known there.
 struct AdamCoefficients {
-    float step_size;           // lr / (1 - beta1^t)
-    float inverse_bias2_sqrt;  // 1 / sqrt(1 - beta2^t)
+    float step_size;   // lr / (1 - beta1^t)
+    float bias2_sqrt;  // sqrt(1 - beta2^t)
     float epsilon;
-    float one_minus_beta1;
+    float beta1;  // with kFloatMath
+    float beta2;
+    float one_minus_beta1;  // without it
     float one_minus_beta2;
     float decay;           // lr * weight decay, where it is decoupled from the gradient; else 0
     float l2;              // weight decay that is added to the gradient; else 0
@@ -79,7 +81,7 @@ struct AdamCoefficients {
     std::uint32_t flags;
 };
 
-enum AdamFlag : std::uint32_t { kSkipped = 1, kScaled = 2, kMaximized = 4 };
+enum AdamFlag : std::uint32_t { kSkipped = 1, kScaled = 2, kMaximized = 4, kFloatMath = 8 };
 
 // The arguments of cudiag_adam_prepare. Numbers as the user gave them.
 struct AdamPreparation {

@@ -186,7 +186,9 @@ std::vector<Candidate> candidates_for(const Driver& driver, const Gpu& gpu, cons
          .milliseconds = {}});
     for (const bool large : {false, true}) {
         for (const bool doubles : {false, true}) {
-            if (kind.master || kind.amsgrad || (large && gpu.driver_cuda < kLargeTablesFrom)) {
+            // torch that launches large tables computes in float.
+            if (kind.master || kind.amsgrad ||
+                (large && (doubles || gpu.driver_cuda < kLargeTablesFrom))) {
                 continue;
             }
             const auto torch = std::make_shared<ChunkedAdamW>(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace cudiag {
 
@@ -28,18 +29,30 @@ MeasurePlan standard_plan(std::uint64_t free_bytes) {
     MeasurePlan plan;
     plan.kinds = {{.dtype = Dtype::float32},
                   {.dtype = Dtype::bfloat16},
-                  {.dtype = Dtype::float16},
-                  {.dtype = Dtype::bfloat16, .master = true},
-                  {.dtype = Dtype::float16, .master = true}};
-    for (const std::uint64_t elements : {1'000'000, 10'000'000, 100'000'000, 1'000'000'000}) {
-        for (const std::uint64_t tensors : {10, 100, 1'000, 10'000}) {
-            plan.sizes.push_back({.elements = elements, .tensors = tensors});
-        }
+                  {.dtype = Dtype::bfloat16, .master = true}};
+    // What is told: large and small.
+    plan.sizes = {{.elements = 1'000'000'000, .tensors = 100},
+                  {.elements = 100'000'000, .tensors = 100},
+                  {.elements = 10'000, .tensors = 10},
+                  {.elements = 100'000, .tensors = 100},
+                  {.elements = 10'000'000, .tensors = 10'000}};
+    // What predictions are made of: 1000 tensors of each size. torch's chunks have 65536 elements,
+    // and from 9 chunks on its launches are full (36 tensors or 320 chunks; 252 or 2240).
+    constexpr std::uint64_t kTensors = 1'000;
+    for (const std::uint64_t each : {100, 1'000, 4'096, 10'000, 32'768, 65'536, 100'000, 131'072,
+                                     196'608, 262'144, 393'216, 524'288, 1'000'000}) {
+        plan.sizes.push_back({.elements = each * kTensors, .tensors = kTensors});
     }
-    for (const std::uint64_t elements : {3'000'000, 30'000'000, 300'000'000}) {
-        for (const std::uint64_t tensors : {30, 300, 3'000}) {
-            plan.sizes.push_back({.elements = elements, .tensors = tensors, .checks = true});
-        }
+    // What they are judged by.
+    for (const auto& [each, tensors] : {std::pair{20'000, 300},
+                                        {50'000, 2'000},
+                                        {80'000, 300},
+                                        {200'000, 148},
+                                        {300'000, 1'000},
+                                        {3'200'000, 310}}) {
+        plan.sizes.push_back({.elements = std::uint64_t{1} * each * tensors,
+                              .tensors = static_cast<std::uint64_t>(tensors),
+                              .checks = true});
     }
     const auto too_large = [&](const AdamSize& size) {
         return bytes_of(size, {.dtype = Dtype::float32}) > free_bytes / 10 * 9;

@@ -17,9 +17,12 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr int kSchema = 1;
-// Tensors beyond the measured numbers cost a launch or a block each, which is not proportional.
-constexpr double kFurtherTensors = 2;
-constexpr double kFewerElements = 0.5;
+// The rows of so many tensors are made for predictions (kernels/plan.cpp).
+constexpr std::uint64_t kCurveTensors = 1000;
+// With fewer, what a launch costs by itself decides; they take 0.16 ms on an H200.
+constexpr std::uint64_t kFewestElements = 20'000'000;
+// Of a tensor: from so many on torch's launches are full, and time is proportional to elements.
+constexpr double kFullLaunches = 9 * 65536;
 // A file of some 200 rows has 50 kB.
 constexpr std::uintmax_t kMostBytes = 16 << 20;
 
@@ -94,58 +97,55 @@ double on_line(double at, double low, double low_value, double high, double high
     return low_value + (at - low) / (high - low) * (high_value - low_value);
 }
 
-using Curve = std::map<double, double>;  // elements to milliseconds, or tensors to milliseconds
+// Milliseconds for each tensor, by the elements of one.
+using Curve = std::map<double, double>;
 
-std::optional<double> at_elements(const Curve& curve, double elements) {
-    if (elements < curve.begin()->first * kFewerElements) {
-        return std::nullopt;
+// Torch launches a fixed number of tensors or chunks at once, so a step costs what its tensors
+// cost: time = tensors * h(elements of one). The rows with many tensors give h.
+template <typename Wanted>
+Curve curve_of(const Card& card, Wanted wanted) {
+    Curve curve;
+    for (const AdamWTime& row : card.adamw) {
+        if (row.tensors == kCurveTensors && wanted(row)) {
+            const auto tensors = static_cast<double>(row.tensors);
+            curve[static_cast<double>(row.elements) / tensors] = row.milliseconds.median / tensors;
+        }
+    }
+    return curve;
+}
+
+// The time of one tensor of so many elements. The curve has two points at least.
+double time_of_one(const Curve& curve, double elements) {
+    const auto& [smallest, least] = *curve.begin();
+    const auto& [largest, most] = *curve.rbegin();
+    if (elements <= smallest) {
+        return least;  // what a tensor costs by itself
+    }
+    if (elements >= largest && largest >= kFullLaunches) {
+        return most * elements / largest;
     }
     auto above = curve.lower_bound(elements);
-    if (above == curve.begin()) {
-        return above->second;  // a floor is not undercut
-    }
     if (above == curve.end()) {
         --above;
-        if (above == curve.begin()) {
-            return above->second * elements / above->first;
-        }
     }
     const auto below = std::prev(above);
     return on_line(elements, below->first, below->second, above->first, above->second);
 }
 
-std::optional<double> at_tensors(const Curve& curve, double tensors) {
-    const auto above = curve.lower_bound(tensors);
-    if (above == curve.begin()) {
-        return above->second;
-    }
-    const auto below = std::prev(above);
-    if (above == curve.end()) {
-        return tensors <= below->first * kFurtherTensors ? std::optional{below->second}
-                                                         : std::nullopt;
-    }
-    return on_line(tensors, below->first, below->second, above->first, above->second);
-}
-
-template <typename Wanted>
-std::optional<double> interpolate(const Card& card, const PredictedStep& step, Wanted wanted) {
-    std::map<double, Curve> by_tensors;
-    for (const AdamWTime& row : card.adamw) {
-        if (wanted(row)) {
-            by_tensors[static_cast<double>(row.tensors)][static_cast<double>(row.elements)] =
-                row.milliseconds.median;
-        }
-    }
-    Curve curve;
-    for (const auto& [tensors, elements] : by_tensors) {
-        if (const auto time = at_elements(elements, static_cast<double>(step.elements))) {
-            curve[tensors] = *time;
-        }
-    }
-    if (curve.empty() || step.tensors == 0 || step.tensors > step.elements) {
+std::optional<Prediction> predict(const Card& card, const PredictedStep& step, const Curve& curve) {
+    if (curve.size() < 2 || step.elements < kFewestElements || step.tensors == 0 ||
+        step.tensors > step.elements) {
         return std::nullopt;
     }
-    return at_tensors(curve, static_cast<double>(step.tensors));
+    const auto tensors = static_cast<double>(step.tensors);
+    return Prediction{
+        .milliseconds = tensors * time_of_one(curve, static_cast<double>(step.elements) / tensors),
+        .error = card.fused_error};
+}
+
+// 16 bits cost the same whichever way they are shared out.
+std::string measured_dtype(const std::string& dtype) {
+    return dtype == "float16" ? "bfloat16" : dtype == "float16+master" ? "bfloat16+master" : dtype;
 }
 
 }  // namespace
@@ -194,20 +194,19 @@ std::optional<Card> find_card(const std::vector<std::string>& directories, const
 }
 
 std::optional<Prediction> predict_fused(const Card& card, const PredictedStep& step) {
-    const auto time = interpolate(card, step, [&](const AdamWTime& row) {
-        return row.implementation == "fused" && row.dtype == step.dtype &&
-               row.large_tables == step.large_tables && row.double_math == step.double_math;
-    });
-    return time ? std::optional{Prediction{.milliseconds = *time, .error = card.fused_error}}
-                : std::nullopt;
+    return predict(card, step, curve_of(card, [&](const AdamWTime& row) {
+                       return row.implementation == "fused" &&
+                              row.dtype == measured_dtype(step.dtype) &&
+                              row.large_tables == step.large_tables &&
+                              row.double_math == step.double_math;
+                   }));
 }
 
 std::optional<Prediction> predict_limit(const Card& card, const PredictedStep& step) {
-    const auto time = interpolate(card, step, [&](const AdamWTime& row) {
-        return row.implementation == "cudiag" && row.dtype == step.dtype;
-    });
-    return time ? std::optional{Prediction{.milliseconds = *time, .error = card.fused_error}}
-                : std::nullopt;
+    return predict(card, step, curve_of(card, [&](const AdamWTime& row) {
+                       return row.implementation == "cudiag" &&
+                              row.dtype == measured_dtype(step.dtype);
+                   }));
 }
 
 double prediction_error(const Card& card) {

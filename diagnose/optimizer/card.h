@@ -55,7 +55,7 @@ struct PredictedStep {
     std::uint64_t elements = 0;
     std::uint64_t tensors = 0;
     std::string dtype = "float32";
-    bool large_tables = false;  // torch was built for CUDA 13 or newer
+    bool large_tables = false;  // torch launches 2240 chunks at once, not 320
     bool double_math = false;   // torch is 2.10 or older
 };
 
@@ -64,9 +64,9 @@ struct Prediction {
     double error = 0;         // relative: 0.05 says that 5 % more or less are to be expected
 };
 
-// Device time of torch's fused AdamW, from what was measured at sizes around it. Nothing for a
-// dtype or size that the measurements do not surround (fewer elements or many more tensors); more
-// elements are taken to cost as those before do.
+// Device time of torch's fused AdamW, from what was measured for tensors of sizes around theirs,
+// taken as equal. Nothing for fewer than 2e7 elements or a dtype that was not measured; float16
+// costs what bfloat16 does.
 std::optional<Prediction> predict_fused(const Card& card, const PredictedStep& step);
 
 // The same of our own kernel: what this card can do.

@@ -81,13 +81,14 @@ void expect_equal(const AdamPreparation& with, bool amsgrad, double to) {
 // Rounding float parameters 100 times alone takes torch's fused 2e-6 away from exact arithmetic.
 constexpr double kOfFloats = 3e-6;
 constexpr double kEqual = 1e-6;
+constexpr double kSameBits = 1e-300;
 
 void expect_torchs(AdamPreparation with, bool amsgrad = false) {
     with.float_math = 0;
     expect_equal<TorchsFused<double>>(with, amsgrad, kEqual);
     expect_equal<AdamModel>(with, amsgrad, kOfFloats);
     with.float_math = 1;
-    expect_equal<TorchsFused<float>>(with, amsgrad, kEqual);
+    expect_equal<TorchsFused<float>>(with, amsgrad, kSameBits);
     expect_equal<AdamModel>(with, amsgrad, kOfFloats);
 }
 
@@ -115,15 +116,6 @@ TEST(AdamMath, DoesWithoutDecay) {
     AdamPreparation with = usual();
     with.weight_decay = 0;
     expect_torchs(with);
-}
-
-// Torch's float betas are other numbers than the double ones: 1.3e-5 of the squares.
-TEST(AdamMath, TellsTorchsTwoWaysToComputeApart) {
-    AdamPreparation with = usual();
-    const float given = adam_coefficients(with, 1).one_minus_beta2;
-    with.float_math = 1;
-    const float rounded = adam_coefficients(with, 1).one_minus_beta2;
-    EXPECT_NEAR(rounded / given, 1 - 1.3e-5, 1e-6);
 }
 
 TEST(AdamMath, KeepsAnInfiniteParameterOutOfTheAverages) {

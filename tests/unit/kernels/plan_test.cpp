@@ -16,7 +16,7 @@ TEST(StandardPlan, HasTheSizeOfTheBudgetOnALargeCard) {
     }));
     EXPECT_TRUE(std::any_of(plan.sizes.begin(), plan.sizes.end(),
                             [](const AdamSize& size) { return size.checks; }));
-    EXPECT_EQ(plan.kinds.size(), 5U);
+    EXPECT_EQ(plan.kinds.size(), 3U);
 }
 
 TEST(StandardPlan, LeavesOutWhatDoesNotFit) {

@@ -18,7 +18,7 @@ kept = json.loads(card.read_text())
 assert (kept["schema"], kept["card"]["name"], kept["card"]["sm"]) == (1, "Double 9000", "9.0"), kept["card"]
 assert card.stat().st_mode & 0o777 == 0o600 and card.parent.stat().st_mode & 0o777 == 0o700
 kinds = {(r["implementation"], r["dtype"], r.get("large_tables"), r.get("double_math")) for r in kept["adamw"]}
-assert len(kinds) == 3 * 5 + 2, kinds
+assert len(kinds) == 2 * 4 + 1, kinds
 large, = (r for r in kept["adamw"] if (r["implementation"], r["dtype"], r["elements"], r["tensors"]) == ("cudiag", "bfloat16+master", 10 ** 9, 100))
 assert large["bytes"] == 28 * 10 ** 9 and large["launches"] == 2, large
 torch, = (r for r in kept["adamw"] if r["implementation"] == "fused" and r["dtype"] == "float32" and r["large_tables"] and not r["double_math"]
@@ -29,7 +29,7 @@ assert 0.03 <= kept["fused_error"] < 0.1 and kept["checks"], kept["fused_error"]
 # A smaller card is measured with what fits; one size alone is told and not kept; JSON is the file.
 small = world.cudiag("bench", "adam", "--json", env={"MEASURING_FREE_GB": "7"}, runs=world.root / "runs").ends_with(0)
 sizes = {r["elements"] for r in json.loads(small.stdout)["adamw"]}
-assert sizes == {10 ** 6, 10 ** 7, 10 ** 8}, sizes
+assert max(sizes) == 131_072_000 and min(sizes) == 10_000, sizes
 assert json.loads((world.root / "runs/cards" / card.name).read_text()) == json.loads(small.stdout)
 card.unlink()
 one = world.cudiag("bench", "adam", "--elements", "5000", "--tensors", "3", "--dtype", "float16+master").ends_with(0, "float16+master", "5,000")

@@ -35,9 +35,10 @@ Json card_json() {
              {{"bytes", 1 << 30},
               {"gb_per_s", {{"low", 4200.0}, {"median", 4230.0}, {"high", 4240.0}, {"runs", 9}}}}},
             {"adamw",
-             {row("fused", 1000000, 10, 0.02), row("fused", 100000000, 10, 0.8),
-              row("fused", 1000000, 1000, 0.08), row("fused", 100000000, 1000, 0.8),
-              row("cudiag", 1000000, 10, 0.01), row("cudiag", 100000000, 10, 0.66)}},
+             {row("fused", 1000000, 1000, 0.1), row("fused", 10000000, 1000, 0.3),
+              row("fused", 100000000, 1000, 1.2), row("fused", 1000000000, 1000, 8.0),
+              row("fused", 100000000, 10, 0.8), row("cudiag", 10000000, 1000, 0.07),
+              row("cudiag", 1000000000, 1000, 6.6)}},
             {"fused_error", 0.05}};
 }
 
@@ -50,9 +51,9 @@ TEST(CardFile, IsReadAsItIsWritten) {
     EXPECT_EQ(read.uuid, "GPU-1");
     EXPECT_EQ(read.driver, "580.159.04");
     EXPECT_DOUBLE_EQ(read.copy_gb_per_s.median, 4230);
-    ASSERT_EQ(read.adamw.size(), 6U);
+    ASSERT_EQ(read.adamw.size(), 7U);
     EXPECT_EQ(read.adamw[0].implementation, "fused");
-    EXPECT_EQ(read.adamw[1].bytes, 2800000000U);
+    EXPECT_EQ(read.adamw[1].bytes, 280000000U);
 }
 
 TEST(CardFile, IsRefusedIfItIsNotOurs) {
@@ -80,48 +81,70 @@ TEST(CardFile, IsRefusedWithTimesThatCannotBe) {
     EXPECT_FALSE(card_from_json(unordered.dump()));
 }
 
+double predicted(const PredictedStep& step) {
+    const auto prediction = predict_fused(card(), step);
+    EXPECT_TRUE(prediction);
+    return prediction ? prediction->milliseconds : 0;
+}
+
 TEST(PredictFused, GivesWhatWasMeasuredThere) {
-    const auto prediction =
-        predict_fused(card(), {.elements = 1000000, .tensors = 1000, .dtype = "float32"});
-    ASSERT_TRUE(prediction);
-    EXPECT_NEAR(prediction->milliseconds, 0.08, 1e-12);
-    EXPECT_DOUBLE_EQ(prediction->error, 0.05);
+    EXPECT_NEAR(predicted({.elements = 100000000, .tensors = 1000}), 1.2, 1e-12);
+    EXPECT_DOUBLE_EQ(predict_fused(card(), {.elements = 100000000, .tensors = 1000})->error, 0.05);
 }
 
-TEST(PredictFused, LiesBetweenItsNeighbours) {
-    const auto prediction = predict_fused(card(), {.elements = 50500000, .tensors = 505});
-    ASSERT_TRUE(prediction);
-    // Halfway: of 0.02 and 0.8 for 10 tensors, of 0.08 and 0.8 for 1000, and of both.
-    EXPECT_NEAR(prediction->milliseconds, ((0.02 + 0.8) / 2 + (0.08 + 0.8) / 2) / 2, 1e-9);
+TEST(PredictFused, CostsAsMuchForEachTensorOfTheSameSize) {
+    EXPECT_NEAR(predicted({.elements = 50000000, .tensors = 500}), 0.6, 1e-12);
+    EXPECT_NEAR(predicted({.elements = 1000000000, .tensors = 10000}), 12, 1e-12);
 }
 
-TEST(PredictFused, TakesMoreElementsToCostAsThoseBefore) {
-    const auto prediction = predict_fused(card(), {.elements = 1000000000, .tensors = 10});
+TEST(PredictFused, LiesOnTheLineBetweenItsNeighbours) {
+    EXPECT_NEAR(predicted({.elements = 55000000, .tensors = 1000}), (0.3 + 1.2) / 2, 1e-12);
+}
+
+TEST(PredictFused, IsProportionalWhereLaunchesAreFull) {
+    EXPECT_NEAR(predicted({.elements = 1000000000, .tensors = 100}), 100 * 0.008 * 10, 1e-9);
+    Json small = card_json();
+    small["adamw"].erase(3);  // without the row of 1e6 elements each: on from 1e4 and 1e5
+    const auto prediction = predict_fused(card_from_json(small.dump()).value(),
+                                          {.elements = 100000000, .tensors = 100});
     ASSERT_TRUE(prediction);
-    EXPECT_NEAR(prediction->milliseconds, 0.8 + 900.0 / 99 * (0.8 - 0.02), 1e-9);
+    EXPECT_NEAR(prediction->milliseconds, 100 * (0.0012 + 9e5 / 9e4 * 0.0009), 1e-9);
+}
+
+TEST(PredictFused, DoesNotUndercutWhatATensorCostsByItself) {
+    EXPECT_NEAR(predicted({.elements = 20000000, .tensors = 1000000}), 1000000 * 0.1 / 1000, 1e-9);
+}
+
+TEST(PredictFused, TakesFloat16AsBfloat16) {
+    Json json = card_json();
+    for (Json& each : json["adamw"]) {
+        each["dtype"] = "bfloat16";
+    }
+    const Card half = card_from_json(json.dump()).value();
+    EXPECT_TRUE(predict_fused(half, {.elements = 100000000, .tensors = 10, .dtype = "float16"}));
+    EXPECT_FALSE(predict_fused(half, {.elements = 100000000, .tensors = 10, .dtype = "float32"}));
 }
 
 TEST(PredictFused, IsSilentOutsideWhatWasMeasured) {
-    EXPECT_FALSE(predict_fused(card(), {.elements = 1000, .tensors = 10}));
-    EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 100000}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 19999999, .tensors = 10}));
     EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 0}));
+    EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 100000001}));
     EXPECT_FALSE(predict_fused(card(), {.elements = 100000000, .tensors = 10, .dtype = "float64"}));
     EXPECT_FALSE(
         predict_fused(card(), {.elements = 100000000, .tensors = 10, .large_tables = true}));
-    EXPECT_FALSE(predict_fused(card(), {.elements = 5, .tensors = 10}));
 }
 
 TEST(PredictLimit, IsThatOfOurOwnKernel) {
-    const auto prediction = predict_limit(card(), {.elements = 100000000, .tensors = 3});
+    const auto prediction = predict_limit(card(), {.elements = 1000000000, .tensors = 1000});
     ASSERT_TRUE(prediction);
-    EXPECT_NEAR(prediction->milliseconds, 0.66, 1e-12);
+    EXPECT_NEAR(prediction->milliseconds, 6.6, 1e-12);
 }
 
 TEST(PredictionError, IsTheLargestDifferenceFromTheSizesThatCheck) {
     Json json = card_json();
     EXPECT_DOUBLE_EQ(prediction_error(card_from_json(json.dump()).value()), 0);
-    json["checks"] = {row("fused", 100000000, 1000, 0.8), row("fused", 100000000, 10, 1.0),
-                      row("cudiag", 100000000, 10, 0.66)};
+    json["checks"] = {row("fused", 50000000, 500, 0.6), row("fused", 50000000, 500, 0.75),
+                      row("fused", 1000, 10, 0.66)};
     EXPECT_NEAR(prediction_error(card_from_json(json.dump()).value()), 0.2, 1e-12);
 }
 
