@@ -10,7 +10,7 @@ foreach(file ${FILES})
   string(APPEND table "    {\"${name}\", {reinterpret_cast<const char*>(kFile${number}), sizeof(kFile${number}) - 1}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE "${OUTPUT}" "// Made by cmake/embed.cmake from diagnose/knowledge and diagnose/explain.
+file(WRITE "${OUTPUT}" "// Made by cmake/embed.cmake from diagnose/knowledge, diagnose/explain and present.
 #include \"diagnose/embedded.h\"
 #include <utility>
 namespace cudiag {

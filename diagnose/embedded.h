@@ -6,8 +6,8 @@
 
 namespace cudiag {
 
-// Bytes of knowledge/NAME or explain/NAME by its bare file name; empty if there is no such file.
-// Valid for ever.
+// Bytes of knowledge/NAME, explain/NAME or present/NAME.css by its bare file name; empty if there
+// is no such file. Valid for ever.
 std::string_view embedded_file(std::string_view name);
 
 // Bare names of all of them.

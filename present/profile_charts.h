@@ -1,0 +1,27 @@
+// The charts of a profile's HTML. Shapes are SVG that stretches to the width of the screen; words
+// stand outside of it, so that they keep their size on a phone.
+#pragma once
+
+#include <string>
+
+#include "diagnose/optimizer/profile.h"
+
+namespace cudiag {
+
+// Text for HTML, between tags or in a quoted attribute; control bytes removed.
+std::string escaped(const std::string& text);
+
+// A bar for each step of the optimizer: busy and idle between its first operation and its last.
+std::string steps_chart(const Profile& profile, std::size_t optimizer);
+
+// One step's operations in time, a lane for each stream, with a legend of its kernels.
+std::string timeline_chart(const Profile& profile, std::size_t step);
+
+// A whole training step: the optimizer's busy time, its gaps, and the rest.
+std::string share_chart(const Optimizer& optimizer);
+
+// The optimizer's speed beside what memory allows: this card's copy, torch's fused step and our own
+// kernel where they were measured. "" if the bytes of a step are not known.
+std::string roofline_chart(const Profile& profile, const Optimizer& optimizer);
+
+}  // namespace cudiag

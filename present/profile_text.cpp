@@ -1,0 +1,75 @@
+#include "present/profile_text.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace cudiag {
+namespace {
+
+const char* way_of(Implementation implementation) {
+    switch (implementation) {
+        case Implementation::fused:
+            return "fused";
+        case Implementation::foreach:
+            return "foreach";
+        case Implementation::for_loop:
+            return "for-loop";
+        case Implementation::apex:
+            return "apex";
+        case Implementation::deepspeed:
+            return "deepspeed";
+        case Implementation::eight_bit:
+            return "8-bit";
+        case Implementation::cpu:
+            return "cpu";
+        case Implementation::compiled:
+            return "compiled";
+        case Implementation::unknown:
+            return "unknown";
+    }
+    return "unknown";
+}
+
+}  // namespace
+
+std::string nanoseconds_text(double nanoseconds) {
+    constexpr std::array<std::pair<double, const char*>, 3> kUnits{
+        {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}}};
+    for (const auto& [size, name] : kUnits) {
+        const double number = nanoseconds / size;
+        if (number >= 0.9995) {  // what is rounded to 1.00
+            const int decimals = number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+            return fmt::format("{:.{}f} {}", number, decimals, name);
+        }
+    }
+    return fmt::format("{:.0f} ns", nanoseconds);
+}
+
+std::string name_of(const Optimizer& optimizer) {
+    return optimizer.implementation == Implementation::unknown
+               ? optimizer.kind
+               : fmt::format("{} ({})", optimizer.kind, way_of(optimizer.implementation));
+}
+
+std::optional<std::size_t> typical_step(const Profile& profile, std::size_t optimizer) {
+    std::optional<std::size_t> nearest;
+    double least = 0;
+    for (std::size_t i = 0; i < profile.steps.size(); ++i) {
+        const OptimizerStep& step = profile.steps[i];
+        if (step.optimizer != optimizer || !step.profiled || step.operations == 0) {
+            continue;
+        }
+        const double away = std::abs(static_cast<double>(step.device_end - step.device_begin) -
+                                     profile.optimizers[optimizer].span.median);
+        if (!nearest || away < least) {
+            nearest = i;
+            least = away;
+        }
+    }
+    return nearest;
+}
+
+}  // namespace cudiag

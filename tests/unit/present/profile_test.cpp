@@ -1,0 +1,190 @@
+#include <gtest/gtest.h>
+
+#include "present/grouped.h"
+#include "present/perfetto.h"
+#include "present/profile_charts.h"
+#include "present/profile_html.h"
+#include "present/profile_text.h"
+#include "present/tensorboard.h"
+#include "tests/present/made_profile.h"
+
+namespace cudiag {
+namespace {
+
+using testing::made_profile;
+
+std::size_t count(const std::string& text, const std::string& part) {
+    std::size_t found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+        ++found;
+    }
+    return found;
+}
+
+TEST(NanosecondsText, KeepsThreeDigitsThatCount) {
+    EXPECT_EQ(nanoseconds_text(0), "0 ns");
+    EXPECT_EQ(nanoseconds_text(840), "840 ns");
+    EXPECT_EQ(nanoseconds_text(999.6), "1.00 µs");
+    EXPECT_EQ(nanoseconds_text(12'345), "12.3 µs");
+    EXPECT_EQ(nanoseconds_text(6'658'000), "6.66 ms");
+    EXPECT_EQ(nanoseconds_text(999'999), "1.00 ms");
+    EXPECT_EQ(nanoseconds_text(123'400'000), "123 ms");
+    EXPECT_EQ(nanoseconds_text(2.5e9), "2.50 s");
+}
+
+TEST(Grouped, SetsCommas) {
+    EXPECT_EQ(grouped(0), "0");
+    EXPECT_EQ(grouped(999), "999");
+    EXPECT_EQ(grouped(1000), "1,000");
+    EXPECT_EQ(grouped(1'000'000'000), "1,000,000,000");
+}
+
+TEST(TypicalStep, IsTheOneNearestToTheMedian) {
+    Profile profile = made_profile();
+    const auto step = typical_step(profile, 0);
+    ASSERT_TRUE(step);
+    EXPECT_NE(*step, 0U);  // the first is slow
+    for (OptimizerStep& each : profile.steps) {
+        each.profiled = false;
+    }
+    EXPECT_FALSE(typical_step(profile, 0));
+}
+
+TEST(Escaped, LetsNoMarkupThrough) {
+    EXPECT_EQ(escaped("<b> & \"c\" 'd'"), "&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
+    EXPECT_EQ(escaped("a\033[31mb").find('\033'), std::string::npos);
+}
+
+TEST(StepsChart, HasABarForEachStepAndMarksWhatIsCut) {
+    Profile profile = made_profile();
+    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"busy\" x="), 40U);
+    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"cut\" x="), 0U);
+    profile.steps[0].device_end += 200'000'000;
+    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"cut\" x="), 1U);
+}
+
+TEST(StepsChart, SharesBarsAmongManySteps) {
+    Profile profile = made_profile();
+    const std::vector<OptimizerStep> steps = profile.steps;
+    for (int i = 0; i < 99; ++i) {
+        profile.steps.insert(profile.steps.end(), steps.begin(), steps.end());
+    }
+    const std::size_t bars = count(steps_chart(profile, 0), "class=\"busy\" x=");
+    EXPECT_LE(bars, 240U);
+    EXPECT_GE(bars, 120U);
+}
+
+TEST(StepsChart, SaysSoWithoutSteps) {
+    Profile profile = made_profile();
+    profile.steps.clear();
+    EXPECT_NE(steps_chart(profile, 0).find("No step was recorded"), std::string::npos);
+}
+
+TEST(TimelineChart, HasALaneForEachStreamAndALegend) {
+    const std::string chart = timeline_chart(made_profile(), 5);
+    EXPECT_EQ(count(chart, "class=\"lane\""), 2U);
+    EXPECT_NE(chart.find("GPU 0, stream 7"), std::string::npos);
+    EXPECT_NE(chart.find("Lerp&gt;(…), 14.4 ms"), std::string::npos) << chart;
+    EXPECT_NE(chart.find("class=\"rest\" x="), std::string::npos);  // the model's kernel before
+}
+
+TEST(TimelineChart, DrawsNeighboursAsOne) {
+    Profile profile = made_profile();
+    const std::size_t boxes = count(timeline_chart(profile, 5), "<rect");
+    const DeviceOperation first = profile.operations[5 * 14 + 1];
+    for (std::uint64_t i = 0; i < 5000; ++i) {
+        DeviceOperation tiny = first;
+        tiny.stream = 11;
+        tiny.begin = first.begin + i * 100;
+        tiny.end = tiny.begin + 90;
+        profile.operations.push_back(tiny);
+    }
+    EXPECT_EQ(count(timeline_chart(profile, 5), "<rect"), boxes + 1);
+}
+
+TEST(RooflineChart, ComparesWithWhatWasMeasured) {
+    const Profile profile = made_profile();
+    const std::string chart = roofline_chart(profile, profile.optimizers[0]);
+    EXPECT_NE(chart.find("4230 GB/s, 100 %"), std::string::npos) << chart;
+    EXPECT_NE(chart.find("4204 GB/s, 99 %"), std::string::npos) << chart;
+    EXPECT_NE(chart.find("3474 GB/s, 82 %"), std::string::npos) << chart;
+    EXPECT_NE(chart.find("28,000,000,000 bytes"), std::string::npos);
+}
+
+TEST(RooflineChart, SaysHowToMeasureACardThatIsNotKnown) {
+    Profile profile = made_profile();
+    profile.devices.clear();
+    profile.optimizers[0].fused_ms.reset();
+    profile.optimizers[0].limit_ms.reset();
+    const std::string chart = roofline_chart(profile, profile.optimizers[0]);
+    EXPECT_NE(chart.find("cudiag bench adam"), std::string::npos);
+    EXPECT_EQ(count(chart, "class=\"bar\""), 1U);
+    profile.optimizers[0].traffic.known = false;
+    EXPECT_EQ(roofline_chart(profile, profile.optimizers[0]), "");
+}
+
+TEST(ProfileHtml, LoadsNothingAndNamesWhatItShows) {
+    const std::string page = profile_html({made_profile()}, "run <1>");
+    EXPECT_EQ(page.find("<script"), std::string::npos);
+    EXPECT_EQ(page.find("http"), std::string::npos);
+    EXPECT_EQ(page.find("url("), std::string::npos);
+    EXPECT_NE(page.find("prefers-color-scheme"), std::string::npos);
+    EXPECT_NE(page.find("run &lt;1&gt;"), std::string::npos);
+    EXPECT_NE(page.find("AdamW (foreach)"), std::string::npos);
+    EXPECT_NE(page.find("Nothing is missing."), std::string::npos);
+    EXPECT_EQ(count(page, "<svg"), count(page, "aria-label"));
+}
+
+TEST(ProfileHtml, SaysWhatItLacks) {
+    Profile profile = made_profile();
+    profile.completeness = {};
+    profile.completeness.why_not = "no libcupti for CUDA 13 was found";
+    profile.operations.clear();
+    profile.steps.clear();
+    profile.optimizers[0].steady_steps = 0;
+    const std::string page = profile_html({profile}, "run");
+    EXPECT_NE(page.find("no libcupti for CUDA 13 was found"), std::string::npos);
+    EXPECT_NE(page.find("No steady step"), std::string::npos);
+    EXPECT_NE(profile_html({}, "run").find("</html>"), std::string::npos);
+}
+
+TEST(ProfileHtml, DoesNotCallALostCountComplete) {
+    Profile profile = made_profile();
+    profile.completeness.dropped.reset();
+    const std::string page = profile_html({profile}, "run");
+    EXPECT_NE(page.find("an unknown number"), std::string::npos);
+    EXPECT_EQ(page.find("Nothing is missing."), std::string::npos);
+}
+
+TEST(TensorboardEvents, HaveTheChecksumsOfTheFormat) {
+    const std::string events = tensorboard_events({});
+    // The length 24 and its masked CRC-32C, as TensorFlow writes for the first event of every file.
+    EXPECT_EQ(events.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
+    EXPECT_NE(events.find("brain.Event:2"), std::string::npos);
+    EXPECT_EQ(events.size(), 12U + 24U + 4U);
+}
+
+TEST(TensorboardEvents, TellSeveralOptimizersApart) {
+    Profile profile = made_profile();
+    profile.optimizers.push_back(profile.optimizers[0]);
+    profile.steps[3].optimizer = 1;
+    const std::string events = tensorboard_events({profile});
+    EXPECT_NE(events.find("0: AdamW/host_ms"), std::string::npos);
+    EXPECT_NE(events.find("1: AdamW/host_ms"), std::string::npos);
+    EXPECT_NE(tensorboard_events({profile, profile}).find("process 4242/1: AdamW/host_ms"),
+              std::string::npos);
+}
+
+TEST(PerfettoTrace, GivesOverlappingOperationsTracksOfTheirOwn) {
+    Profile profile = made_profile();
+    const std::string name = "GPU 0, stream 7";
+    EXPECT_EQ(count(perfetto_trace({profile}), name), 1U);
+    DeviceOperation inside = profile.operations[0];
+    inside.begin += 10;
+    inside.end += 10;
+    profile.operations.insert(profile.operations.begin() + 1, inside);
+    EXPECT_EQ(count(perfetto_trace({profile}), name), 2U);
+}
+
+}  // namespace
+}  // namespace cudiag
