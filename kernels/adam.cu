@@ -224,7 +224,7 @@ extern "C" __global__ void cudiag_adam_prepare(const cudiag::AdamPreparation giv
     const float step = *given.step + (skipped ? 0 : 1);
     AdamCoefficients with = adam_coefficients(given, step);
     *given.step = step;
-    with.flags |= skipped ? std::uint32_t{kSkipped} : 0;
+    with.flags |= skipped ? kSkipped : 0;
     if (given.gradient_scale != nullptr) {
         with.flags |= kScaled;
         with.gradient_scale = *given.gradient_scale;

@@ -51,7 +51,7 @@ CUDIAG_ANYWHERE void adam_update(float& parameter, float gradient, float& averag
 // The coefficients of step number `step` (the first is 1).
 CUDIAG_ANYWHERE AdamCoefficients adam_coefficients(const AdamPreparation& given, float step) {
     AdamCoefficients with{};
-    with.flags = given.maximized != 0 ? std::uint32_t{kMaximized} : 0;
+    with.flags = given.maximized != 0 ? kMaximized : 0;
     if (given.float_math != 0) {
         const auto lr = static_cast<float>(given.lr);
         with.beta1 = static_cast<float>(given.beta1);

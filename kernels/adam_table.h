@@ -19,11 +19,15 @@ constexpr int kAdamThreads = 256;
 constexpr int kAdamPerThread = 4;
 constexpr std::uint32_t kAdamBlock = kAdamThreads * kAdamPerThread;
 
-// The tensors of a parameter. `low` is the copy in 16 bits of a master in 32.
-enum AdamRole { kParameter, kGradient, kAverage, kSquare, kMostSquare, kLow, kAdamRoles };
+// Where the arrays of a tensor stand in a table. Behind them is, of a master in 32 bits, its copy
+// in 16.
+constexpr int kParameter = 0;
+constexpr int kGradient = 1;
+constexpr int kAverage = 2;
+constexpr int kSquare = 3;
+constexpr int kMostSquare = 4;
 
-// A tensor's pointers in the order of AdamRole, without those that the kind of AdamW has not: 4 to
-// 6 of them.
+// Without AMSGrad's squares and a master's copy.
 constexpr int kFewestPointers = 4;
 
 // Flag in `tail`: a pointer is not aligned to four elements, so elements are moved one by one.
@@ -81,7 +85,11 @@ struct AdamCoefficients {
     std::uint32_t flags;
 };
 
-enum AdamFlag : std::uint32_t { kSkipped = 1, kScaled = 2, kMaximized = 4, kFloatMath = 8 };
+// Flags of AdamCoefficients.
+constexpr std::uint32_t kSkipped = 1;
+constexpr std::uint32_t kScaled = 2;
+constexpr std::uint32_t kMaximized = 4;
+constexpr std::uint32_t kFloatMath = 8;
 
 // The arguments of cudiag_adam_prepare. Numbers as the user gave them.
 struct AdamPreparation {

@@ -35,9 +35,11 @@ class Driver {
     // Loads libcuda.so.1 and initialises it. Throws DriverError where there is none, or it refuses.
     Driver();
 
+// NOLINTBEGIN(bugprone-macro-parentheses): a name and a list of types take none
 #define CUDIAG_GPU_CALL(name, parameters) CuResult(*name) parameters = nullptr;
 #include "kernels/driver.def"
 #undef CUDIAG_GPU_CALL
+    // NOLINTEND(bugprone-macro-parentheses)
 
     // Throws DriverError unless `result` is 0. `what` is the call.
     void check(CuResult result, const char* what) const;

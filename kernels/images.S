@@ -1,13 +1,13 @@
 # The fatbins that nvcc made (CMakeLists.txt gives their paths), as read-only data.
     .section .rodata
-    .globl cudiag_adam_image
-    .hidden cudiag_adam_image
+    .globl kCudiagAdamImage
+    .hidden kCudiagAdamImage
     .balign 64
-cudiag_adam_image:
+kCudiagAdamImage:
     .incbin CUDIAG_ADAM_FATBIN
-    .globl cudiag_chunked_adam_image
-    .hidden cudiag_chunked_adam_image
+    .globl kCudiagChunkedAdamImage
+    .hidden kCudiagChunkedAdamImage
     .balign 64
-cudiag_chunked_adam_image:
+kCudiagChunkedAdamImage:
     .incbin CUDIAG_CHUNKED_ADAM_FATBIN
     .section .note.GNU-stack, "", %progbits

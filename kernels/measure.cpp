@@ -88,7 +88,7 @@ class Bench {
     explicit Bench(const Driver& driver)
         : driver_{driver},
           stream_{make_stream(driver)},
-          module_{load_module(driver, cudiag_adam_image)},
+          module_{load_module(driver, kCudiagAdamImage)},
           copy_{function_of(driver, module_, "cudiag_copy")},
           from_{allocate(driver, kCopyBytes)},
           to_{allocate(driver, kCopyBytes)},
@@ -177,7 +177,7 @@ std::vector<Candidate> candidates_for(const Driver& driver, const Gpu& gpu, cons
     AdamPreparation options = usual_options();
     CuPointer step = tensors.steps().front();
     std::memcpy(&options.step, &step, sizeof step);
-    const auto ours = std::make_shared<AdamW>(driver, cudiag_adam_image, kind);
+    const auto ours = std::make_shared<AdamW>(driver, kCudiagAdamImage, kind);
     candidates.push_back(
         {.about = {{"implementation", "cudiag"},
                    {"dtype", std::string{name_of(kind.dtype)} + (kind.master ? "+master" : "")}},
@@ -192,7 +192,7 @@ std::vector<Candidate> candidates_for(const Driver& driver, const Gpu& gpu, cons
                 continue;
             }
             const auto torch = std::make_shared<ChunkedAdamW>(
-                driver, cudiag_chunked_adam_image,
+                driver, kCudiagChunkedAdamImage,
                 ChunkedKind{.dtype = kind.dtype, .large_tables = large, .double_math = doubles});
             candidates.push_back({.about = {{"implementation", "fused"},
                                             {"dtype", name_of(kind.dtype)},

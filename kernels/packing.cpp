@@ -28,7 +28,7 @@ struct Pointers {
     }
 };
 
-// In the order of AdamRole.
+// In the order of the table.
 Pointers pointers_of(const AdamTensor& tensor, const AdamKind& kind) {
     const std::size_t low = bytes_of(kind.dtype);
     const std::size_t high = kind.master ? sizeof(float) : low;
@@ -247,7 +247,7 @@ std::size_t bytes_per_element(const AdamKind& kind) {
     const std::size_t low = bytes_of(kind.dtype);
     const std::size_t high = kind.master ? sizeof(float) : low;
     // Read: parameter, gradient, average, square. Written: all but the gradient.
-    return 3 * 2 * high + low + (kind.amsgrad ? 2 * high : 0) + (kind.master ? low : 0);
+    return 6 * high + low + (kind.amsgrad ? 2 * high : 0) + (kind.master ? low : 0);
 }
 
 PackedAdam pack_adam(const std::vector<AdamTensor>& tensors, const AdamKind& kind) {

@@ -50,7 +50,7 @@ CUDIAG_TEST_API const char* cudiag_error() {
 CUDIAG_TEST_API void* cudiag_adam_open(int dtype, int master, int amsgrad) {
     AdamW* adam = nullptr;
     (void)guarded(
-        [&] { adam = new AdamW(driver(), cudiag_adam_image, kind_of(dtype, master, amsgrad)); });
+        [&] { adam = new AdamW(driver(), kCudiagAdamImage, kind_of(dtype, master, amsgrad)); });
     return adam;
 }
 
@@ -67,7 +67,7 @@ CUDIAG_TEST_API void cudiag_adam_close(void* adam) {
 CUDIAG_TEST_API void* cudiag_chunked_open(int dtype, int large, int doubles) {
     ChunkedAdamW* adam = nullptr;
     (void)guarded([&] {
-        adam = new ChunkedAdamW(driver(), cudiag_chunked_adam_image,
+        adam = new ChunkedAdamW(driver(), kCudiagChunkedAdamImage,
                                 {.dtype = static_cast<Dtype>(dtype),
                                  .large_tables = large != 0,
                                  .double_math = doubles != 0});

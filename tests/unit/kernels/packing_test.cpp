@@ -62,7 +62,7 @@ TEST(PackAdam, KeepsThePointersInTheOrderOfTheirRoles) {
     EXPECT_EQ(address_of(table.pointers[kAverage][0]), 0x2100000U);
     EXPECT_EQ(address_of(table.pointers[kSquare][0]), 0x3100000U);
     EXPECT_EQ(address_of(table.pointers[kMostSquare][0]), 0x4100000U);
-    EXPECT_EQ(address_of(table.pointers[kLow][0]), 0x5100000U);
+    EXPECT_EQ(address_of(table.pointers[5][0]), 0x5100000U);
 }
 
 TEST(PackAdam, PutsTheCopyBehindTheSquaresWithoutAmsgrad) {
