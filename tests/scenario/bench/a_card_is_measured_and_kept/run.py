@@ -35,3 +35,7 @@ card.unlink()
 one = world.cudiag("bench", "adam", "--elements", "5000", "--tensors", "3", "--dtype", "float16+master").ends_with(0, "float16+master", "5,000")
 assert not card.exists() and "kept" not in one.stderr, one
 world.cudiag("report", runs=world.root / "runs").ends_with(3, "no runs are recorded")       # cards are no run
+
+probed = subprocess.run([GPU_COMMAND, "--probe"], env=world.variables(), capture_output=True, text=True, check=True)
+gpu, = json.loads(probed.stdout)["gpus"]
+assert (gpu["uuid"], gpu["sm"], gpu["memory_bytes"], gpu["driver_cuda"]) == (card.stem, "9.0", 24 << 30, 13000), gpu
