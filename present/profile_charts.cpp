@@ -22,6 +22,7 @@ constexpr double kNeighbours = 0.2;     // boxes that are nearer are drawn as on
 constexpr double kThinnest = 0.6;       // a box that can be seen
 constexpr std::size_t kColours = 8;     // of profile.css
 constexpr double kPercent = 100;
+constexpr double kShortest = 1;  // ns: what is drawn has some length
 
 double span_of(const OptimizerStep& step) {
     return static_cast<double>(step.device_end - step.device_begin);
@@ -172,7 +173,8 @@ std::string steps_chart(const Profile& profile, std::size_t optimizer) {
         longest = std::max(longest, span_of(*step));
     }
     const double median = profile.optimizers[optimizer].span.median;
-    const double top = median > 0 ? std::min(longest, median * kHighestBar) : longest;
+    const double top =
+        std::max(median > 0 ? std::min(longest, median * kHighestBar) : longest, kShortest);
     std::string shapes;
     bool cut = false;
     for (std::size_t i = 0; i < bars.size(); ++i) {
@@ -213,7 +215,7 @@ std::string timeline_chart(const Profile& profile, std::size_t step) {
     const OptimizerStep& drawn_step = profile.steps[step];
     const double margin = 0.05 * span_of(drawn_step);
     const double begin = static_cast<double>(drawn_step.device_begin) - margin;
-    const double length = span_of(drawn_step) + 2 * margin;
+    const double length = std::max(span_of(drawn_step) + 2 * margin, kShortest);
     const auto names = names_by_time(profile, step);
     std::map<std::size_t, std::string> colours;
     std::string legend;

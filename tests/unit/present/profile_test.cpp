@@ -80,6 +80,18 @@ TEST(StepsChart, SaysSoWithoutSteps) {
     EXPECT_NE(steps_chart(profile, 0).find("No step was recorded"), std::string::npos);
 }
 
+TEST(StepsChart, StandsStepsWithoutAnyTime) {
+    Profile profile = made_profile();
+    for (OptimizerStep& step : profile.steps) {
+        step.device_end = step.device_begin;
+        step.device_busy = step.gaps = 0;
+    }
+    profile.optimizers[0].span = {};
+    EXPECT_EQ(steps_chart(profile, 0).find("nan"), std::string::npos);
+    EXPECT_EQ(timeline_chart(profile, 5).find("nan"), std::string::npos);
+    EXPECT_EQ(timeline_chart(profile, 5).find("inf"), std::string::npos);
+}
+
 TEST(TimelineChart, HasALaneForEachStreamAndALegend) {
     const std::string chart = timeline_chart(made_profile(), 5);
     EXPECT_EQ(count(chart, "class=\"lane\""), 2U);
