@@ -108,6 +108,20 @@ enum class EntryKind : std::uint16_t {
     cuda_tracking = 22,  // CUDIAG_TRACK: name; text, why not, if it is off; path, of a ProgressSlot
                          // page that is kept apart while the process lives
     cuda_core = 23,      // the driver was told to write a core dump of the GPU: path, of the file
+    // Of a profile (below).
+    profile = 24,         // what was asked for: name (CUDIAG_PROFILE's value)
+    profile_window = 25,  // CUPTI began to record, or ended (status 1, 0): count, launches so far;
+                          // when it began path of libcupti and cupti_version; when it ended kept,
+                          // dropped (if it could be read), not_kept, spent, shared
+    profile_lacks = 26,   // there is no device timeline: text why, name of the call that was
+                          // refused and error (a CUptiResult), if one was
+    profile_client = 27,  // another client of CUPTI: name of the call, caller, caller_offset, error
+    profile_device = 28,  // device_ordinal, name, value (its UUID as nvidia-smi writes it), text
+                          // (the driver's release)
+    profile_name = 29,    // index, name of a kernel (mangled)
+    device_records = 30,  // records: DeviceRecords, one behind another
+    optimizer = 31,       // index, text: lines "key\tvalue…" (shim/step_hooks.py)
+    optimizer_step = 32,  // records: one StepRecord
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
@@ -122,10 +136,11 @@ enum class Field : std::uint16_t {
     caller = 7,       // path of the module that called
     python_file = 8,  // with python_line and python_function: one frame, the innermost first
     python_function = 9,
-    type = 10,    // an exception's type
-    cgroup = 11,  // path of the memory cgroup, below its mount point
-    opens = 12,   // paths, the oldest first, each ended by NUL and begun by '+' if the file
-                  // could be opened, by '-' if not
+    type = 10,     // an exception's type
+    cgroup = 11,   // path of the memory cgroup, below its mount point
+    opens = 12,    // paths, the oldest first, each ended by NUL and begun by '+' if the file
+                   // could be opened, by '-' if not
+    records = 32,  // fixed structures of a profile, one behind another
     // unsigned 64-bit
     python_line = 64,
     flags = 65,          // dlopen's mode
@@ -173,6 +188,13 @@ enum class Field : std::uint16_t {
     function_limit = 107,  // (CUfunction_attribute << 32) | value
     code_offset = 108,     // its address in the file `path`, as the file's own headers count
     launched = 109,        // 1: the call is a launch that CUDIAG_SYNC waited for
+    // of profiles
+    cupti_version = 160,  // as cuptiGetVersion gives it
+    kept = 161,           // device records written so far
+    dropped = 162,        // records that CUPTI had no buffer for
+    not_kept = 163,       // records that found no room in the file
+    spent = 164,          // ns that our work on CUPTI's buffers took
+    shared = 165,         // 1: another client had CUPTI record as well
 };
 
 // Text fields of a cuda_call_failed: `path`, the file that holds the code (or is it); `value`, the
@@ -258,6 +280,46 @@ inline constexpr std::uint16_t kFailed = 4;  // of waited and call_failed: unuse
 // Streams by number, in launches: the default one, and each thread's own default one.
 inline constexpr std::uint64_t kLegacyStream = 1;     // CU_STREAM_LEGACY
 inline constexpr std::uint64_t kPerThreadStream = 2;  // CU_STREAM_PER_THREAD
+
+// A profile: PID.prof beside the recording, with CUDIAG_PROFILE. The same kind of file with a
+// larger log and without rings.
+inline constexpr char kProfileSuffix[] = ".prof";
+
+// What the GPU did, as CUPTI told it. Times are CUPTI's own: nanoseconds since 1970, or, after a
+// client of CUPTI asked for that, ticks (below kFirstTime).
+struct DeviceRecord {
+    std::uint64_t begin, end;
+    std::uint64_t bytes;  // of a copy or a fill
+    std::uint32_t name;   // of a kernel: profile_name's index; of a copy CUpti_ActivityMemcpyKind
+    std::uint32_t correlation;  // the same of all that one call made; later calls have higher ones
+    std::uint32_t stream;       // CUPTI's number
+    std::uint32_t device;
+    std::uint32_t blocks;   // of a kernel's grid, UINT32_MAX: as many or more
+    std::uint32_t threads;  // of a block
+    std::uint16_t registers;
+    std::uint16_t kind;  // DeviceKind
+    std::uint32_t shared_bytes;
+};
+
+enum class DeviceKind : std::uint16_t { kernel = 0, copy = 1, fill = 2 };
+
+inline constexpr std::uint64_t kFirstTime = std::uint64_t{1} << 60;  // ns: the year 2006
+static_assert(sizeof(DeviceRecord) == 56 && std::is_trivially_copyable_v<DeviceRecord>);
+
+// One step of an optimizer. Behind the window not every step is written in a long run, but then two
+// in a row, so that the time from one to the next is known.
+struct StepRecord {
+    std::uint32_t optimizer;                        // its index
+    std::uint32_t profiled;                         // 1: CUPTI recorded
+    std::uint64_t number;                           // of this optimizer's steps, from 0
+    std::uint64_t begin, end;                       // on the host, ns since 1970
+    std::uint64_t launches_before, launches_after;  // of the process, so far
+    // In the step, on any thread: calls that load code or look it up, and that allocate device
+    // memory, and the ns that they took.
+    std::uint64_t loads, loading, allocations, allocating;
+};
+
+static_assert(sizeof(StepRecord) == 80 && std::is_trivially_copyable_v<StepRecord>);
 
 // What a stream has finished, with CUDIAG_TRACK=1: `finished` is written by the GPU itself, after
 // each launch, with that launch's mark. A slot with launched == 0 is free. Of a thread's own

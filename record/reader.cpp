@@ -163,24 +163,6 @@ void read_log(std::span<const std::byte> log, Recording& recording) {
     }
 }
 
-// By the header's two clock pairs; where they give no rate, the opening time.
-std::uint64_t time_of(const Header& header, std::uint64_t ticks) {
-    const std::uint64_t span = header.last_ticks - header.open_ticks;
-    if (header.last_ticks <= header.open_ticks ||
-        header.last_realtime_ns <= header.open_realtime_ns) {
-        return header.open_realtime_ns;
-    }
-    const double rate = static_cast<double>(header.last_realtime_ns - header.open_realtime_ns) /
-                        static_cast<double>(span);
-    const auto since = static_cast<std::int64_t>(ticks - header.open_ticks);
-    const double offset = static_cast<double>(since) * rate;
-    constexpr double kYear = 3.2e16;
-    if (offset < -kYear || offset > kYear) {
-        return header.open_realtime_ns;
-    }
-    return header.open_realtime_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset));
-}
-
 std::uint32_t commit_of(std::uint64_t number) {
     return static_cast<std::uint32_t>(number & 0x7fffffffU) + 1;
 }
@@ -212,7 +194,7 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
         hot.kind = record.kind;
         hot.flags = record.flags;
         hot.ticks = record.ticks;
-        hot.realtime_ns = time_of(recording.header, record.ticks);
+        hot.realtime_ns = time_of_ticks(recording.header, record.ticks);
         std::copy(std::begin(record.words), std::end(record.words), std::begin(hot.words));
         recording.hot.push_back(hot);
     }
@@ -273,6 +255,23 @@ std::uint64_t size_until_another(std::span<const std::byte> bytes, std::uint64_t
 }
 
 }  // namespace
+
+std::uint64_t time_of_ticks(const Header& header, std::uint64_t ticks) {
+    const std::uint64_t span = header.last_ticks - header.open_ticks;
+    if (header.last_ticks <= header.open_ticks ||
+        header.last_realtime_ns <= header.open_realtime_ns) {
+        return header.open_realtime_ns;
+    }
+    const double rate = static_cast<double>(header.last_realtime_ns - header.open_realtime_ns) /
+                        static_cast<double>(span);
+    const auto since = static_cast<std::int64_t>(ticks - header.open_ticks);
+    const double offset = static_cast<double>(since) * rate;
+    constexpr double kYear = 3.2e16;
+    if (offset < -kYear || offset > kYear) {
+        return header.open_realtime_ns;
+    }
+    return header.open_realtime_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(offset));
+}
 
 std::string_view EntryRead::text(Field field) const {
     for (const FieldRead& candidate : fields) {

@@ -79,6 +79,10 @@ std::vector<ProgressSlot> read_marks(const std::string& path);
 ReadResult parse_recording(std::span<const std::byte> bytes);
 ReadResult read_recording(const std::string& path);
 
+// When it was those ticks (read_ticks in writer.h), by the header's two clock pairs; the time of
+// opening where they give no rate.
+std::uint64_t time_of_ticks(const Header& header, std::uint64_t ticks);
+
 // A journal has no header: the recording's is zeros. What a killed or crowded-out writer left is
 // skipped and counted in `lost.torn_entries`. Never fails on bytes: what is no journal is damage.
 Recording parse_journal(std::span<const std::byte> bytes);

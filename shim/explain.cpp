@@ -14,6 +14,7 @@
 #include <initializer_list>
 
 #include "record/keep_errno.h"
+#include "shim/own_file.h"
 #include "shim/raw_call.h"
 #include "shim/run_directory.h"
 #include "shim/session.h"
@@ -47,62 +48,9 @@ Explanation late;
 bool early_started = false;
 bool starting = false;
 
-// Path of our own file by /proc/self/maps: the link map holds the name as LD_PRELOAD gave it, which
-// may be relative.
-bool own_path(char* path, size_t size) {
-    const int maps = openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (maps < 0) {
-        return false;
-    }
-    const auto wanted = reinterpret_cast<uintptr_t>(&own_path);
-    static char buffer[16384];
-    size_t have = 0;
-    bool found = false;
-    for (long got = 1; got > 0 && !found;) {
-        got = read(maps, buffer + have, sizeof buffer - 1 - have);
-        have += got > 0 ? static_cast<size_t>(got) : 0;
-        buffer[have] = '\0';
-        char* line = buffer;
-        for (char* end = strchr(line, '\n'); end != nullptr && !found;
-             line = end + 1, end = strchr(line, '\n')) {
-            *end = '\0';
-            uintptr_t bounds[2] = {0, 0};
-            const char* at = line;
-            for (uintptr_t& bound : bounds) {  // begin-end, hexadecimal
-                for (; *at != '-' && *at != ' ' && *at != '\0'; ++at) {
-                    bound = bound * 16 +
-                            static_cast<uintptr_t>(*at <= '9' ? *at - '0' : *at - 'a' + 10);
-                }
-                at += *at != '\0' ? 1 : 0;
-            }
-            const char* file = strchr(at, '/');
-            if (wanted >= bounds[0] && wanted < bounds[1] && file != nullptr) {
-                Text text{path, size};
-                text.add(file);
-                found = !text.cut();
-            }
-        }
-        have = strlen(line);
-        memmove(buffer, line, have + 1);
-        if (have >= sizeof buffer - 1) {
-            have = 0;  // a line longer than any path
-        }
-    }
-    (void)close(maps);
-    return found;
-}
-
 bool find_command(char* path, size_t size) {
-    static char self[kPath];
-    if (!own_path(self, sizeof self)) {
-        return false;
-    }
-    char* slash = strrchr(self, '/');
-    *slash = '\0';
-    for (const char* place : {"/cudiag", "/../bin/cudiag", "/../../bin/cudiag"}) {
-        Text text{path, size};
-        text.add(self).add(place);
-        if (!text.cut() && access(path, X_OK) == 0) {
+    for (const char* place : {"cudiag", "../bin/cudiag", "../../bin/cudiag"}) {
+        if (own_neighbour(place, path, size) && access(path, X_OK) == 0) {
             return true;
         }
     }

@@ -10,8 +10,8 @@ struct alignas(64) HotState {
     // Counts the recordings of this process: a fork child, and a recording given up, begin another.
     // Written by session.cpp.
     uint32_t recording = 1;
-    // 0, as always but for captures, CUDIAG_TRACK and CUDIAG_SYNC: a launch is noted and that is
-    // all. Written by cuda/launches.cpp.
+    // 0, as always but for captures, CUDIAG_TRACK, CUDIAG_SYNC and CUDIAG_PROFILE: a launch is
+    // noted and that is all. Written by cuda/launches.cpp.
     uint32_t watch = 0;
 };
 

@@ -19,6 +19,7 @@
 #include "shim/journal.h"
 #include "shim/modules.h"
 #include "shim/originals.h"
+#include "shim/profile.h"
 #include "shim/python.h"
 #include "shim/run_directory.h"
 #include "shim/session.h"
@@ -57,6 +58,7 @@ void begin_afresh() {
     forget_explanation();
     forget_step();
     forget_last_exception();
+    forget_profile();
     finished = false;
 }
 
@@ -88,6 +90,7 @@ void begin() {
     if (session_state() == SessionState::off) {
         return;
     }
+    read_profile_setting();
     watch_forks(begin_afresh);
     ask_for_core_dumps();
     if (on_exit != nullptr) {
@@ -99,13 +102,20 @@ void begin() {
 void finish(EndHow how, int status) {
     const KeepErrno keep;
     const bool failed = how == EndHow::abort || status != 0;
+    // exit() has its handlers for that (shim/profile.cpp).
+    if (how == EndHow::exit_now) {
+        end_profile();
+    }
     const SessionState state = session_state();
     bool recorded = state == SessionState::open;
     if (state == SessionState::off) {
         return;
     }
     end_step(how, status);
-    if (!failed && !recorded && printing() != Printing::all) {
+    // The root of a healthy run of processes that were profiled has something to say.
+    const bool of_profiles = !failed && !recorded && profile_is_wanted() && !in_vfork_child() &&
+                             is_root() && has_had_children() && run_directory_exists();
+    if (!failed && !recorded && !of_profiles && printing() != Printing::all) {
         // Nearly every process leaves here: with no system call if it was never asked to do
         // anything in a build and had no children.
         if ((journal_was_written() || has_had_children()) && !in_vfork_child() && is_root() &&
@@ -141,8 +151,10 @@ void finish(EndHow how, int status) {
         if (is_root()) {
             remove_journal();
         }
-        discard_session(true);
-        return;
+        if (!has_profile() && !of_profiles) {
+            discard_session(true);
+            return;
+        }
     }
     if (printing() == Printing::off ||
         (!recorded && !journal_was_written() && !has_had_children()) ||
@@ -194,7 +206,7 @@ void note_exec(bool replaces) {
         return;
     }
     end_progress();
-    if (replaces && !breakage_noted()) {
+    if (replaces && !breakage_noted() && !has_profile()) {
         discard_session(false);
     } else {
         mark_end(EndHow::exec, 0);

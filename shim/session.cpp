@@ -274,6 +274,10 @@ RingHead* claim_ring(uint32_t* records) {
     return ring;
 }
 
+const char* recording_name() {
+    return load_state() == SessionState::open ? record_name : "";
+}
+
 ProgressSlot* progress_slots() {
     return load_state() == SessionState::open ? writer.progress() : nullptr;
 }

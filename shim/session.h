@@ -39,6 +39,9 @@ bool open_rings();
 // is valid while hot_state.recording is what it was.
 RingHead* claim_ring(uint32_t* records);
 
+// The name of this process's recording in the run's directory, "" if there is none.
+const char* recording_name();
+
 // The page of stream progress in the recording; nullptr if none is open.
 ProgressSlot* progress_slots();
 

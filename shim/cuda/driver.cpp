@@ -12,6 +12,7 @@
 #include "shim/cuda/progress.h"
 #include "shim/loaded_object.h"
 #include "shim/modules.h"
+#include "shim/profile.h"
 #include "shim/python.h"
 
 namespace cudiag {
@@ -199,6 +200,13 @@ constexpr bool is_wait(Role role) {
            role == Role::stream_wait_ptsz;
 }
 
+// What a step that is slower than others may have waited for (CUDIAG_PROFILE).
+constexpr bool is_slow(Role role) {
+    return role == Role::load || role == Role::load_file || role == Role::lookup ||
+           role == Role::lookup_kernel || role == Role::function_of_kernel ||
+           role == Role::allocation;
+}
+
 template <>
 struct Noted<Role::load_file> : Noted<Role::call> {
     template <class... Rest>
@@ -313,8 +321,14 @@ struct Wrapper<entry, int(Arguments...)> {
         if constexpr (is_launch(kRole)) {
             return launch(function, __builtin_return_address(0), arguments...);
         } else {
-            const uint64_t began = is_wait(kRole) ? read_ticks() : 0;
+            const uint64_t began = is_wait(kRole)   ? read_ticks()
+                                   : is_slow(kRole) ? slow_call_begins()
+                                                    : 0;
             const int result = function(arguments...);
+            if constexpr (is_slow(kRole)) {
+                slow_call_ended(kRole == Role::allocation ? SlowCall::allocation : SlowCall::load,
+                                began);
+            }
             if (kRole == Role::capture_ended && (result == 0 || result == kInvalidated)) {
                 note_capture(false);
             }

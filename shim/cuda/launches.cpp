@@ -10,8 +10,10 @@
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
 #include "shim/cuda/sites.h"
+#include "shim/profile.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
+#include "shim/step_hooks.h"
 
 namespace cudiag {
 
@@ -19,7 +21,7 @@ constinit thread_local OwnRing own_ring;
 
 namespace {
 
-constexpr uint32_t kCaptures = kSync - 1;
+constexpr uint32_t kCaptures = kCount - 1;
 
 bool prepared = false;
 constexpr size_t kContexts = 64;
@@ -109,6 +111,10 @@ bool prepare_for_launches() {
             (is_set("CUDIAG_TRACK") ? kTrack : 0) | (is_set("CUDIAG_SYNC") ? kSync : 0);
         (void)__atomic_or_fetch(&hot_state.watch, wanted, __ATOMIC_ACQ_REL);
     }
+    if (__builtin_expect(profile_is_wanted(), 0)) {
+        begin_profile();
+        arm_step_hooks();
+    }
     return true;
 }
 
@@ -125,8 +131,13 @@ __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
     launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
     if ((now & kCaptures) != 0 && is_capturing(launch)) {
         launch.flags |= kCapturing;
-    } else if ((now & kTrack) != 0) {
+        return;
+    }
+    if ((now & kTrack) != 0) {
         mark_launch(launch);
+    }
+    if ((now & kCount) != 0) {
+        count_launch();
     }
 }
 
@@ -202,6 +213,15 @@ void note_capture(bool begins) {
            !__atomic_compare_exchange_n(&hot_state.watch, &now, now - 1, true, __ATOMIC_ACQ_REL,
                                         __ATOMIC_ACQUIRE)) {
     }
+}
+
+bool capture_is_going_on() {
+    return (__atomic_load_n(&hot_state.watch, __ATOMIC_ACQUIRE) & kCaptures) != 0;
+}
+
+void count_launches(bool wanted) {
+    (void)(wanted ? __atomic_or_fetch(&hot_state.watch, kCount, __ATOMIC_ACQ_REL)
+                  : __atomic_and_fetch(&hot_state.watch, ~kCount, __ATOMIC_ACQ_REL));
 }
 
 void note_graph(uint64_t executable, void* graph) {

@@ -42,6 +42,7 @@ extern constinit thread_local OwnRing own_ring;
 // Bits of hot_state.watch; below them the number of captures that are going on.
 inline constexpr uint32_t kTrack = 1U << 31;
 inline constexpr uint32_t kSync = 1U << 30;
+inline constexpr uint32_t kCount = 1U << 29;
 
 // The rare ways of note_launch: a thread's first launch; a launch that is captured or marked.
 void take_ring();
@@ -98,6 +99,11 @@ void note_failure_in_ring(uint64_t call, int error, uint64_t stream, uint64_t fu
 
 // Between begin and end of a capture, launches are asked for being captured.
 void note_capture(bool begins);
+
+bool capture_is_going_on();
+
+// Whether each launch is counted (count_launch in shim/profile.h).
+void count_launches(bool wanted);
 
 // A graph was instantiated from `graph`: notes how many kernels it has.
 void note_graph(uint64_t executable, void* graph);

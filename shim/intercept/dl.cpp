@@ -13,6 +13,7 @@
 #include "shim/load_error.h"
 #include "shim/modules.h"
 #include "shim/originals.h"
+#include "shim/profile.h"
 #include "shim/python.h"
 #include "shim/session.h"
 
@@ -140,6 +141,9 @@ void* or_nothing(Function* real) {
 void enter(const char* file, int mode, uintptr_t caller, const long* name_space) {
     const KeepErrno keep;
     if (switched_on()) {
+        if (__builtin_expect(profile_is_wanted(), 0)) {
+            prepare_profile();
+        }
         remember_asked(file, mode, caller, name_space);
         // An import has the GIL, and frames to compare.
         if (driver_is_known()) {

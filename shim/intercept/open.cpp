@@ -10,6 +10,8 @@
 #include "shim/exports.h"
 #include "shim/opens.h"
 #include "shim/originals.h"
+#include "shim/profile.h"
+#include "shim/step_hooks.h"
 
 namespace cudiag {
 namespace {
@@ -34,6 +36,8 @@ void after_open(const char* path, bool opened, bool exclusive) {
         }
     } else if (is_build_file(path) && !is_step()) {
         note_build_file(path);
+    } else if (__builtin_expect(profile_is_wanted(), 0)) {
+        note_open_for_step_hooks(path);
     }
 }
 

@@ -1,6 +1,7 @@
 // Prints a recording as lines of JSON, the header first: {"kind": "dlopen_failed", "fields":
 // [["name", "libx.so"], …]}. For tests; exit status 1 when the file is no recording.
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -60,6 +61,24 @@ std::string name_of(EntryKind kind) {
             return "cuda_tracking";
         case EntryKind::cuda_core:
             return "cuda_core";
+        case EntryKind::profile:
+            return "profile";
+        case EntryKind::profile_window:
+            return "profile_window";
+        case EntryKind::profile_lacks:
+            return "profile_lacks";
+        case EntryKind::profile_client:
+            return "profile_client";
+        case EntryKind::profile_device:
+            return "profile_device";
+        case EntryKind::profile_name:
+            return "profile_name";
+        case EntryKind::device_records:
+            return "device_records";
+        case EntryKind::optimizer:
+            return "optimizer";
+        case EntryKind::optimizer_step:
+            return "optimizer_step";
     }
     return std::to_string(static_cast<int>(kind));
 }
@@ -105,8 +124,48 @@ std::string name_of(Field field) {
     if (number < std::size(kTexts)) {
         return kTexts[number];
     }
+    constexpr const char* kOfProfiles[] = {"cupti_version", "kept",  "dropped",
+                                           "not_kept",      "spent", "shared"};
+    if (number >= 160 && number - 160 < std::size(kOfProfiles)) {
+        return kOfProfiles[number - 160];
+    }
     return number >= 64 && number - 64 < std::size(kNumbers) ? kNumbers[number - 64]
                                                              : std::to_string(number);
+}
+
+// The structures of a profile as lists of their members.
+Json records_in(const cudiag::EntryRead& entry, const std::string& bytes) {
+    Json list = Json::array();
+    const auto each = [&](auto record, auto members) {
+        for (std::size_t at = 0; at + sizeof record <= bytes.size(); at += sizeof record) {
+            std::memcpy(&record, bytes.data() + at, sizeof record);
+            list.push_back(members(record));
+        }
+    };
+    if (entry.kind == EntryKind::optimizer_step) {
+        each(cudiag::StepRecord{}, [](const cudiag::StepRecord& step) {
+            return Json{{"optimizer", step.optimizer},
+                        {"profiled", step.profiled},
+                        {"number", step.number},
+                        {"begin", step.begin},
+                        {"end", step.end},
+                        {"launches_before", step.launches_before},
+                        {"launches_after", step.launches_after},
+                        {"loads", step.loads},
+                        {"loading", step.loading},
+                        {"allocations", step.allocations},
+                        {"allocating", step.allocating}};
+        });
+    } else {
+        each(cudiag::DeviceRecord{}, [](const cudiag::DeviceRecord& record) {
+            return Json{{"kind", record.kind},      {"begin", record.begin},
+                        {"end", record.end},        {"name", record.name},
+                        {"bytes", record.bytes},    {"correlation", record.correlation},
+                        {"stream", record.stream},  {"blocks", record.blocks},
+                        {"threads", record.threads}};
+        });
+    }
+    return list;
 }
 
 void print(const Json& line) {
@@ -135,6 +194,10 @@ int main(int count, char** arguments) {
     for (const cudiag::EntryRead& entry : read.recording->entries) {
         Json fields = Json::array();
         for (const cudiag::FieldRead& field : entry.fields) {
+            if (field.field == Field::records) {
+                fields.push_back(Json::array({"records", records_in(entry, field.text)}));
+                continue;
+            }
             const bool is_number = static_cast<int>(field.field) >= 64;
             fields.push_back(Json::array(
                 {name_of(field.field), is_number ? Json(field.number) : Json(field.text)}));
