@@ -16,6 +16,7 @@
 #include "cli/runs.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/proc.h"
+#include "present/profile_block.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -67,6 +68,25 @@ bool root_failed(const Facts& facts, int pid) {
     return root == facts.processes.end() || root->failed();
 }
 
+// A profile was asked for, so what it tells is told; the note itself is its block.
+bool is_of_profile(const Finding& finding) {
+    return finding.slug.rfind("optimizer-", 0) == 0 || finding.slug.rfind("profile-", 0) == 0;
+}
+
+std::string profiles_text(const Facts& facts, const std::string& run) {
+    constexpr std::size_t kMost = 2;  // of many ranks, the first
+    std::string text;
+    const std::vector<Profile> profiles = profiles_of(facts);
+    for (std::size_t i = 0; i < std::min(kMost, profiles.size()); ++i) {
+        text += (text.empty() ? "" : "\n") + render_profile(profiles[i], style_for(2), run);
+    }
+    if (profiles.size() > kMost) {
+        text += fmt::format("cudiag: and {} more profiles: cudiag report {}\n",
+                            profiles.size() - kMost, run);
+    }
+    return text;
+}
+
 // Told in place: what failed, breakage that the root program lives with, and that of a child that
 // ended well in a run that did not (a worker hands its error to its parent and exits); and that a
 // failed run had built something else than it thought. The rest
@@ -76,7 +96,8 @@ bool worth_printing(const Finding& finding, int pid, bool failed) {
            (finding.severity == Severity::warning && finding.slug.rfind("loader-", 0) == 0 &&
             (failed || finding.pid == pid)) ||
            (finding.severity == Severity::warning && finding.slug.rfind("build-", 0) == 0 &&
-            failed);
+            failed) ||
+           is_of_profile(finding);
 }
 
 // How long a lock is watched that somebody holds: its owner may die while others wait.
@@ -162,7 +183,9 @@ int in_place_command(const InPlaceOptions& options) {
         facts.root_runs = false;  // it waits for us
     }
     const bool failed = root_failed(facts, options.pid);
-    std::vector<Finding> findings = findings_of(facts);
+    std::vector<Finding> findings = without_profiles(findings_of(facts));
+    const std::string profiles =
+        options.when == "exit" ? profiles_text(facts, options.run) : std::string{};
     if (options.when == "exit" && !all_is_asked_for() && is_nobodys_business(facts, findings)) {
         remove_run(options.run);
         return kNothingFound;
@@ -196,6 +219,9 @@ int in_place_command(const InPlaceOptions& options) {
         text += fmt::format("cudiag: and {} more: cudiag report {}\n", all - kBlocks, options.run);
     }
     text += options.when == "exit" && all_is_asked_for() ? probes_of(facts) : std::string{};
+    if (!profiles.empty()) {
+        text.insert(0, profiles + (text.empty() ? "" : "\n"));
+    }
     if (!text.empty()) {
         text.insert(text.begin(), '\n');
         // One write, so that the block is not torn apart by other writers of the same terminal.

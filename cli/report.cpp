@@ -9,6 +9,7 @@
 #include "present/build_tree.h"
 #include "present/finding_json.h"
 #include "present/libraries.h"
+#include "present/profile_block.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -78,16 +79,27 @@ int report_command(const ReportOptions& options) {
         return kCouldNotRun;
     }
     const std::vector<ProcessLibraries> libraries = libraries_of(facts);
+    const std::vector<Profile> profiles = profiles_of(facts);
     if (options.json) {
-        fmt::print("{}", json_line(report_json(facts, findings, libraries)));
+        nlohmann::ordered_json json = report_json(facts, findings, libraries);
+        json["profiles"] = nlohmann::ordered_json::array();
+        for (const Profile& profile : profiles) {
+            json["profiles"].push_back(profile_json(profile));
+        }
+        fmt::print("{}", json_line(json));
     } else {
         const Style style = style_for(1);
         fmt::print("{}{}", render_run(facts, style), render_build(facts.build, style));
-        fmt::print(
-            "{}",
-            findings.empty()
-                ? "  nothing found: what was recorded were probes, or no cause is established\n"
-                : "\n" + render_findings(findings, style, ""));
+        for (const Profile& profile : profiles) {
+            fmt::print("\n{}", render_profile(profile, style, ""));
+        }
+        const std::vector<Finding> others = without_profiles(findings);
+        if (!others.empty()) {
+            fmt::print("\n{}", render_findings(others, style, ""));
+        } else if (profiles.empty()) {
+            fmt::print(
+                "  nothing found: what was recorded were probes, or no cause is established\n");
+        }
         if (!libraries.empty()) {
             fmt::print("\n{}", render_libraries(libraries, style));
         }

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "diagnose/judge.h"
+#include "diagnose/optimizer/analyse.h"
 #include "present/finding_json.h"
 
 namespace cudiag {
@@ -38,6 +39,19 @@ Json read_json(const fs::path& path) {
     return value.is_object() ? value : Json::object();
 }
 
+// Which cards were measured, and when: a profile is compared with them.
+std::string cards_state() {
+    std::string state;
+    for (const std::string& directory : card_directories()) {
+        std::error_code error;
+        for (const auto& card : fs::directory_iterator(directory, error)) {
+            state += fmt::format("{}:{} ", card.path().filename().string(),
+                                 card.last_write_time(error).time_since_epoch().count());
+        }
+    }
+    return state;
+}
+
 // What of each recording the saved findings are based on.
 Json state_of(const Facts& facts) {
     Json state = Json::object();
@@ -48,6 +62,10 @@ Json state_of(const Facts& facts) {
                         static_cast<int>(process.end), process.alive);
     }
     state["deaths"] = facts.deaths.size();
+    for (const RecordedProfile& profile : facts.profiles) {
+        state[fs::path{profile.path}.filename().string()] =
+            fmt::format("{}/{}/{}", profile.device.size(), profile.steps.size(), cards_state());
+    }
     if (!facts.build.empty()) {
         state[kJournalName] = fmt::format(
             "{}/{}/{}/{}/{}", facts.build.steps.size(), facts.build.asked_programs.size(),
@@ -238,6 +256,22 @@ void prune_runs(const std::string& but) {
     }
 }
 
+std::vector<Profile> profiles_of(const Facts& facts) {
+    std::vector<Profile> profiles;
+    for (const RecordedProfile& recorded : facts.profiles) {
+        profiles.push_back(analyse(recorded, card_directories()));
+    }
+    return profiles;
+}
+
+std::vector<Finding> without_profiles(std::vector<Finding> findings) {
+    findings.erase(
+        std::remove_if(findings.begin(), findings.end(),
+                       [](const Finding& finding) { return finding.slug == "optimizer-profile"; }),
+        findings.end());
+    return findings;
+}
+
 std::vector<Finding> findings_of(const Facts& facts) {
     const fs::path run{facts.run_directory};
     Json about = read_json(run / "run.json");
@@ -246,7 +280,9 @@ std::vector<Finding> findings_of(const Facts& facts) {
     if (about.value("judged", Json{}) == state && fs::exists(run / "findings.jsonl", error)) {
         return read_saved(run / "findings.jsonl");
     }
-    std::vector<Finding> findings = judge(facts, observe_machine());
+    Machine machine = observe_machine();
+    machine.card_directories = card_directories();
+    std::vector<Finding> findings = judge(facts, machine);
     std::string lines;
     for (const Finding& finding : findings) {
         lines += json_line(to_json(finding));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "diagnose/facts.h"
+#include "diagnose/optimizer/profile.h"
 
 namespace cudiag {
 
@@ -41,6 +42,12 @@ void prune_runs(const std::string& but);
 // Findings of the run: those judged when it happened, if nothing was recorded since, for the file
 // system may have been mended meanwhile; else judged now, and saved beside the recordings.
 std::vector<Finding> findings_of(const Facts& facts);
+
+// The run's profiles (CUDIAG_PROFILE), compared with the cards that were measured.
+std::vector<Profile> profiles_of(const Facts& facts);
+
+// Without the notes that say what a profile's block says (render_profile).
+std::vector<Finding> without_profiles(std::vector<Finding> findings);
 
 // Notes how a process ended as its parent saw it (wait(2) status) in the run's run.json.
 void note_death(const std::string& run, std::int32_t pid, int status);

@@ -164,6 +164,9 @@ Process facts_of(const Recording& recording) {
             case EntryKind::asked_program:
                 process.asked_programs.push_back(asked_program_of(entry));
                 break;
+            case EntryKind::profile_lacks:
+                process.no_profile = entry.text(Field::text);
+                break;
             case EntryKind::cuda_driver:
             case EntryKind::cuda_call_failed:
             case EntryKind::cuda_function:
@@ -172,6 +175,14 @@ Process facts_of(const Recording& recording) {
             case EntryKind::cuda_site:
             case EntryKind::cuda_tracking:
             case EntryKind::cuda_core:  // of CUDA: add_cuda_facts
+            case EntryKind::profile:
+            case EntryKind::profile_window:
+            case EntryKind::profile_client:
+            case EntryKind::profile_device:
+            case EntryKind::profile_name:
+            case EntryKind::device_records:
+            case EntryKind::optimizer:
+            case EntryKind::optimizer_step:  // of profiles: diagnose/optimizer/recorded.cpp
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal
@@ -232,10 +243,13 @@ Facts gather_facts(const std::string& run_directory) {
     Facts facts;
     facts.run_directory = run_directory;
     std::vector<std::string> paths;
+    std::vector<std::string> profiles;
     std::error_code error;
     for (const auto& file : fs::directory_iterator(run_directory, error)) {
         if (file.path().extension() == ".rec") {
             paths.push_back(file.path().string());
+        } else if (file.path().extension() == kProfileSuffix) {
+            profiles.push_back(file.path().string());
         }
     }
     if (error) {
@@ -247,6 +261,15 @@ Facts gather_facts(const std::string& run_directory) {
         ReadResult result = read_recording(path);
         if (result.recording) {
             facts.processes.push_back(facts_of(*result.recording));
+        } else {
+            facts.unreadable.push_back(path + ": " + result.error.why);
+        }
+    }
+    std::sort(profiles.begin(), profiles.end());
+    for (const std::string& path : profiles) {
+        const ReadResult result = read_recording(path);
+        if (result.recording) {
+            facts.profiles.push_back(recorded_profile_of(*result.recording));
         } else {
             facts.unreadable.push_back(path + ": " + result.error.why);
         }

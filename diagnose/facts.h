@@ -12,6 +12,7 @@
 #include "diagnose/build/steps.h"
 #include "diagnose/cuda/core_dump.h"
 #include "diagnose/finding.h"
+#include "diagnose/optimizer/recorded.h"
 #include "record/reader.h"
 
 namespace cudiag {
@@ -154,6 +155,8 @@ struct Process {
     std::string tracking;  // of CUDIAG_TRACK: why it was off, though asked for; "" if it was not
     bool tracked = false;  // CUDIAG_TRACK worked
     std::optional<GpuCore> gpu_core;  // where the driver was told to write one (CUDIAG_COREDUMP)
+    // Why there is none, though CUDIAG_PROFILE was set; "" if that is not known.
+    std::string no_profile;
     Losses lost;
 
     const std::vector<Module>& modules_at(
@@ -163,11 +166,12 @@ struct Process {
 
 struct Facts {
     std::string run_directory;
-    std::vector<Process> processes;       // the root first, then by start
-    std::vector<ChildDeath> deaths;       // as `cudiag run` saw them, from run.json
-    Build build;                          // the run's journal
-    bool root_runs = false;               // the root lives and has not said that it ends
-    std::vector<std::string> unreadable;  // recordings that could not be read, each with why
+    std::vector<Process> processes;         // the root first, then by start
+    std::vector<ChildDeath> deaths;         // as `cudiag run` saw them, from run.json
+    Build build;                            // the run's journal
+    std::vector<RecordedProfile> profiles;  // in the order of their processes
+    bool root_runs = false;                 // the root lives and has not said that it ends
+    std::vector<std::string> unreadable;    // recordings that could not be read, each with why
 };
 
 // Never fails: what can't be read is listed in `unreadable`.

@@ -15,6 +15,7 @@
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/nccl/rules.h"
+#include "diagnose/optimizer/rules.h"
 #include "diagnose/process/rules.h"
 
 namespace cudiag {
@@ -297,6 +298,9 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
         if (auto finding = record_incomplete(process)) {
             out.add(std::move(*finding));
         }
+    }
+    for (Finding& finding : judge_profiles(facts, machine)) {
+        out.add(std::move(finding));
     }
     if (auto finding = journal_incomplete(facts)) {
         out.add(std::move(*finding));

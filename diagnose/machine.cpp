@@ -242,6 +242,18 @@ std::string distribution_of(const std::string& root) {
     return {};
 }
 
+// What follows "key: " in a file of such lines; "" if it has none.
+std::string value_in(const std::string& path, const std::string& key) {
+    std::ifstream file{path};
+    for (std::string line; std::getline(file, line);) {
+        if (line.rfind(key + ":", 0) == 0) {
+            const auto begin = line.find_first_not_of(" \t", key.size() + 1);
+            return begin == std::string::npos ? "" : line.substr(begin);
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 Machine observe_machine(const std::string& root) {
@@ -266,6 +278,9 @@ Machine observe_machine(const std::string& root) {
         first_line(root + "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm");
     machine.fabric_manager = runs(root, "nv-fabricmanage");  // the kernel keeps 15 bytes of a name
     machine.uid = geteuid();
+    machine.effective_capabilities = value_in(root + "/proc/self/status", "CapEff");
+    machine.profiling_admin_only =
+        value_in(root + "/proc/driver/nvidia/params", "RmProfilingAdminOnly");
     machine.device_cgroup = device_cgroup_of(root);
     machine.interfaces = interfaces_here();
     machine.shared_memory = shared_memory_of(root);

@@ -48,13 +48,16 @@ struct Machine {
     std::string container;      // "docker", "podman", "apptainer", "kubernetes", …; "" outside
     bool wsl = false;
     std::string distribution;  // ID of os-release(5): "debian", "ubuntu"; "" if not known
-    std::vector<RefusedNode> refused_nodes;  // of device_nodes
-    std::vector<std::string> mig_instances;  // "gpu0/gi1"; empty without MIG
-    std::string kernel;                      // its release
-    std::string uvm_hmm_disabled;            // parameter of nvidia_uvm: "Y", "N"; "" if not seen
-    bool fabric_manager = false;             // it runs, as far as this process can see
-    std::uint32_t uid = 0;                   // of whoever looks
-    std::string device_cgroup;               // path in the hierarchy that rules over devices
+    std::vector<RefusedNode> refused_nodes;     // of device_nodes
+    std::vector<std::string> mig_instances;     // "gpu0/gi1"; empty without MIG
+    std::string kernel;                         // its release
+    std::string uvm_hmm_disabled;               // parameter of nvidia_uvm: "Y", "N"; "" if not seen
+    bool fabric_manager = false;                // it runs, as far as this process can see
+    std::uint32_t uid = 0;                      // of whoever looks
+    std::string effective_capabilities;         // CapEff of whoever looks, hexadecimal
+    std::string profiling_admin_only;           // the driver's RmProfilingAdminOnly: "0", "1"; ""
+    std::vector<std::string> card_directories;  // where measured cards may lie; not observed
+    std::string device_cgroup;                  // path in the hierarchy that rules over devices
     std::vector<Interface> interfaces;
     SharedMemory shared_memory;
     Limit locked_memory;  // RLIMIT_MEMLOCK, in bytes, of whoever looks: handed on by who starts it

@@ -17,7 +17,8 @@ nlohmann::ordered_json to_json(const Finding& finding);
 // of another version.
 Finding finding_from_json(const nlohmann::ordered_json& json);
 
-// {"schema", "run": {…, "processes": […]}, "libraries": […], "findings": […]}
+// {"schema", "run": {…, "processes": […]}, "libraries": […], "findings": […]}; "profiles": […] is
+// for the caller to add (profile_block.h)
 nlohmann::ordered_json report_json(const Facts& facts, const std::vector<Finding>& findings,
                                    const std::vector<ProcessLibraries>& libraries = {});
 

@@ -8,6 +8,7 @@
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/knowledge/loaded.h"
 #include "diagnose/knowledge/nccl.h"
+#include "diagnose/knowledge/optimizer.h"
 #include "diagnose/knowledge/ptx_versions.h"
 #include "diagnose/knowledge/release_name.h"
 #include "diagnose/knowledge/tables.h"
@@ -186,7 +187,7 @@ std::vector<std::string> knowledge_problems() {
     std::vector<std::string> problems = toolchain_problems();
     for (const std::vector<std::string>& more :
          {cuda_problems(), gpu_fault_problems(), gpu_exception_problems(), nccl_problems(),
-          ptx_problems(), cuda_figure_problems()}) {
+          ptx_problems(), cuda_figure_problems(), optimizer_problems()}) {
         problems.insert(problems.end(), more.begin(), more.end());
     }
     for (const std::string& problem :

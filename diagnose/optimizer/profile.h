@@ -38,13 +38,6 @@ struct ParameterGroup {
     std::uint64_t tensors = 0, elements = 0;
 };
 
-// What a device operation is for, of those that belong to an optimizer's step.
-enum class Role : std::uint8_t {
-    update,  // kernels of the optimizer
-    copy,    // memory copies
-    fill,    // memsets
-};
-
 // One operation of the GPU, as CUPTI recorded it. Drawn as a box.
 struct DeviceOperation {
     enum class Kind : std::uint8_t { kernel, copy, fill };
@@ -96,6 +89,15 @@ struct Traffic {
     std::uint64_t total() const { return parameters + gradients + state; }
 };
 
+// The first step of an optimizer: what it did that the others need not.
+struct FirstStep {
+    std::uint64_t took = 0;     // ns, host
+    std::uint64_t loading = 0;  // ns of it inside calls that load code or look kernels up
+    std::uint64_t loads = 0;
+    std::uint64_t allocating = 0;  // ns inside calls that allocate device memory
+    std::uint64_t allocations = 0;
+};
+
 struct Optimizer {
     std::string name;  // the class as Python names it: "torch.optim.adamw.AdamW"; of a program
                        // without Python ""
@@ -105,13 +107,12 @@ struct Optimizer {
     std::vector<ParameterGroup> parameters;
     std::vector<std::string> tensor_types;  // types other than Parameter and Tensor: "DTensor"
     bool described = false;                 // the above from `kind` on was read from Python
-    std::string
-        debugger;  // an active trace function or debugger: "pydevd", "sys.settrace"; "" none
+    std::string debugger;  // or a trace function that is active: "pydevd", "sys.settrace"; ""
     std::optional<std::uint64_t> cpu_threads;   // that torch would use, of a CPU optimizer
     std::optional<std::uint64_t> cpus_allowed;  // by the affinity mask
-    std::string
-        simd;  // of a CPU optimizer's built library: "AVX512", "AVX2", "scalar"; "" not known
+    std::string simd;         // of a CPU optimizer's library: "AVX512", "AVX2", "scalar"; ""
     std::string simd_source;  // what tells that
+    std::string library;      // that built library, "" not known
 
     std::uint64_t tensors() const {
         std::uint64_t sum = 0;
@@ -145,9 +146,8 @@ struct Optimizer {
     std::optional<double> gb_per_s;  // traffic / span
     std::optional<double> share;     // of the whole step: span / period, 0 to 1 and more
     std::optional<double>
-        busy_share;  // of the whole step in which the device is busy: period_busy / period
-    std::optional<std::size_t>
-        first_step;  // index of its first step in Profile::steps, if that was seen
+        busy_share;  // of the whole step with the device busy: period_busy / period
+    std::optional<FirstStep> first;
     // Time of this card's fused step for these parameters, and of our own kernel, by measurement:
     // from the card's file. With the relative error of the prediction.
     std::optional<double> fused_ms, fused_error, limit_ms;
@@ -159,16 +159,6 @@ struct ProfiledDevice {
     std::string name, uuid, driver;       // "NVIDIA H200", "GPU-…", "580.159.04"; "" not known
     std::optional<double> copy_gb_per_s;  // measured on this card by cudiag bench adam
     std::string measured;                 // when: "2026-12-02T19:20:00Z"; "" not measured
-};
-
-// What happened before the first step was as fast as the rest.
-struct FirstStep {
-    std::uint64_t extra = 0;    // ns, longer than the median, host
-    std::uint64_t loading = 0;  // ns inside calls that load code or look kernels up
-    std::uint64_t loads = 0;
-    std::uint64_t allocating = 0;  // ns inside calls that allocate device memory
-    std::uint64_t allocations = 0;
-    std::uint64_t jit = 0;  // ns that child processes (compilers) ran
 };
 
 // Is what was recorded all that happened?
@@ -215,7 +205,6 @@ struct Profile {
     std::vector<ProfiledDevice> devices;
     Completeness completeness;
     OwnCost cost;
-    std::optional<FirstStep> first_step;
     std::uint64_t begin = 0, end = 0;  // of what was recorded, time of day
 };
 

@@ -64,7 +64,14 @@ constexpr const char* kSlugs[] = {"cuda-no-driver",
                                   "build-incompatible-headers",
                                   "package-without-extension",
                                   "build-slow",
-                                  "build-wrong-accelerator"};
+                                  "build-wrong-accelerator",
+                                  "optimizer-profile",
+                                  "optimizer-not-fused",
+                                  "optimizer-cpu-bound",
+                                  "optimizer-launch-bound",
+                                  "optimizer-jit-first-step",
+                                  "profile-seat-taken",
+                                  "profile-not-permitted"};
 
 constexpr const char* kSections[] = {"## What happened", "## How cudiag knows", "## What to do",
                                      "## What does not help", "## What this cannot tell"};

@@ -1,0 +1,267 @@
+"""Profiles of optimizers on a real GPU: are they complete, do they agree with torch.profiler, do both live side by side, and what do they cost?
+
+    python3 tests/gpu/optimizer_profile.py BIN [PART...]        BIN: the directory of cudiag, libcudiag.so and libcudiag-cupti.so
+
+Parts (all by default): variants, sessions, graphs, cost, story, jit. OUT, a directory in the environment: recordings are kept there.
+Exit status 77 without a GPU and torch, 1 if something is not as it should be.
+"""
+import gzip
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+PARTS = sys.argv[2:] or ["variants", "sessions", "graphs", "story", "jit", "cost"]
+OUT = os.environ.get("OUT")
+wrong = []
+
+# Steps of an optimizer on gradients that stay; torch.profiler watches the steps from A to B, in S sessions.
+STEPS = """
+import json, os, sys, time, torch
+kind, tensors, elements, steps, watched = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), json.loads(sys.argv[5])
+torch.manual_seed(0)
+p = [torch.nn.Parameter(torch.randn(elements, device="cuda")) for _ in range(tensors)]
+for each in p: each.grad = torch.randn_like(each)
+if kind == "deepspeed":
+    from deepspeed.ops.adam import FusedAdam
+    o = FusedAdam(p, lr=1e-3)
+elif kind == "sgd":
+    o = torch.optim.SGD(p, lr=1e-3, momentum=0.9, fused=True)
+else:
+    flags = {"fused": {"fused": True}, "foreach": {"foreach": True}, "for-loop": {"foreach": False}, "default": {}, "bf16": {"fused": True}}[kind]
+    if kind == "bf16":
+        p = [torch.nn.Parameter(each.detach().bfloat16()) for each in p]
+        for each in p: each.grad = torch.randn_like(each)
+    o = torch.optim.AdamW(p, lr=1e-3, **flags)
+from torch.profiler import profile, ProfilerActivity
+seen = []
+def run(count):
+    for _ in range(count):
+        o.step()
+    torch.cuda.synchronize()
+done = 0
+for begin, end in watched:
+    run(begin - done)
+    with profile(activities=[ProfilerActivity.CUDA]) as prof:
+        run(end - begin)
+    kernels = [e for e in prof.events() if e.device_type == torch.autograd.DeviceType.CUDA and not e.name.startswith(("Memcpy", "Memset"))]
+    seen.append({"begin": begin, "end": end, "kernels": len(kernels), "ns": sum(e.time_range.elapsed_us() for e in kernels) * 1000})
+    done = end
+run(steps - done)
+print(json.dumps(seen))
+"""
+
+# A training step, bound by the GPU or by the host; prints the medians of its first 50 steps and of those behind.
+TRAINING = """
+import json, statistics, sys, time, torch
+width, depth, batch, steps = (int(a) for a in sys.argv[1:5])
+flags = json.loads(sys.argv[5])
+torch.manual_seed(0)
+model = torch.nn.Sequential(*[m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.GELU())]).cuda()
+o = torch.optim.AdamW(model.parameters(), lr=1e-4, **flags)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(batch * 4, width)), batch_size=batch, num_workers=1, pin_memory=True, persistent_workers=True)
+times = []
+step = 0
+while step < steps:
+    for (x,) in data:
+        begin = time.perf_counter()
+        x = x.cuda(non_blocking=True)
+        o.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = model(x).square().mean()
+        loss.backward()
+        o.step()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - begin) * 1e3)
+        step += 1
+print(json.dumps({"loss": loss.item(), "window": statistics.median(times[5:50]), "after": statistics.median(times[60:]), "first": times[0]}))
+"""
+
+GRAPHS = """
+import torch
+p = [torch.nn.Parameter(torch.randn(1 << 16, device="cuda")) for _ in range(20)]
+for each in p: each.grad = torch.randn_like(each)
+o = torch.optim.AdamW(p, lr=1e-3, fused=True, capturable=True)
+for _ in range(3): o.step()
+torch.cuda.synchronize()
+g = torch.cuda.CUDAGraph()
+with torch.cuda.graph(g):
+    o.step()
+for _ in range(30): g.replay()
+torch.cuda.synchronize()
+q = torch.optim.AdamW(p, lr=1e-3)
+for _ in range(120): q.step(); g.replay()
+torch.cuda.synchronize()
+h = torch.cuda.CUDAGraph()           # captured behind the window
+with torch.cuda.graph(h):
+    q2 = p[0] * 2
+for _ in range(30): h.replay(); g.replay()
+torch.cuda.synchronize()
+s = torch.compile(lambda: o.step())
+for _ in range(4): s()
+torch.cuda.synchronize()
+print("done", float(p[0].sum()) == float(p[0].sum()))
+"""
+
+
+def run(text, *arguments, profile="optimizer", keep="", **more):
+    with tempfile.TemporaryDirectory() as directory:
+        env = {k: v for k, v in os.environ.items() if not k.startswith("CUDIAG")} | {"CUDIAG_DIR": directory, **more}
+        if profile:
+            env |= {"LD_PRELOAD": str(BIN / "libcudiag.so"), "CUDIAG_PROFILE": profile}
+        done = subprocess.run([sys.executable, "-c", text, *(str(a) for a in arguments)], env=env, capture_output=True, text=True, timeout=300)
+        runs = [d for d in pathlib.Path(directory).iterdir() if d.is_dir()] if profile else []
+        report = {}
+        if runs:
+            report = json.loads(subprocess.run([BIN / "cudiag", "report", "--json", runs[0]], env={**env, "LD_PRELOAD": ""}, capture_output=True, text=True).stdout or "{}")
+            for number, file in enumerate(sorted(runs[0].glob("*.prof"))):
+                if keep and OUT and number == 0:
+                    with open(file, "rb") as source, gzip.open(f"{OUT}/{keep}.prof.gz", "wb") as target:
+                        shutil.copyfileobj(source, target)
+        return done, report
+
+
+def expect(what, good, *said):
+    print(f"{'well ' if good else 'WRONG'} {what}", *said, flush=True)
+    if not good:
+        wrong.append(what)
+
+
+def one_profile(what, done, report):
+    profiles = report.get("profiles", [])
+    expect(f"{what}: ran, with a profile", done.returncode == 0 and len(profiles) == 1, done.stderr[-1500:] if done.returncode or not profiles else "")
+    return profiles[0] if profiles else None
+
+
+def complete(what, profile):
+    records = profile["records"]
+    expect(f"{what}: launches = records, none lost", records["launches"] == records["recorded"] and records["lost_by_cupti"] == 0 and records["matched_by_launch"]
+           and records["of_another_clock"] == 0, json.dumps(records))
+
+
+def agrees(what, profile, seen):
+    """Device time and count of the steps that torch.profiler watched."""
+    steps = {step["number"]: step for step in profile["steps"]}
+    for session in seen:
+        ours = [steps[n] for n in range(session["begin"], session["end"]) if n in steps]
+        busy, kernels = sum(s.get("busy_ns", 0) for s in ours), sum(s.get("kernels", 0) for s in ours)
+        expect(f"{what}: steps {session['begin']} to {session['end']} as torch.profiler has them",
+               kernels == session["kernels"] and session["ns"] > 0 and abs(busy / session["ns"] - 1) < 0.01,
+               f"kernels {kernels} / {session['kernels']}, device time {busy / 1e6:.3f} / {session['ns'] / 1e6:.3f} ms ({(busy / max(session['ns'], 1) - 1) * 100:+.2f} %)")
+
+
+def variants():
+    expected = {"fused": "fused", "foreach": "foreach", "for-loop": "for-loop", "default": "foreach", "sgd": "fused", "bf16": "fused"}
+    for kind, implementation in expected.items():
+        done, report = run(STEPS, kind, 30, 1 << 20, 60, "[[20, 30]]", keep=kind)
+        profile = one_profile(kind, done, report)
+        if profile is None:
+            continue
+        complete(kind, profile)
+        agrees(kind, profile, json.loads(done.stdout))
+        optimizer = profile["optimizers"][0]
+        expect(f"{kind}: told as {implementation}", optimizer["implementation"] == implementation, json.dumps({k: v for k, v in optimizer.items() if k not in ("kernels",)}))
+        expect(f"{kind}: its parameters", optimizer["parameters"][0]["tensors"] == 30 and optimizer["parameters"][0]["elements"] == 30 << 20)
+        print("   slugs", [(f["slug"], f["title"]) for f in report["findings"]])
+        if kind in ("foreach", "fused"):
+            print(done.stderr)
+    done, report = run(STEPS, "fused", 100, 10_000_000, 60, "[]", keep="")
+    profile = one_profile("1e9 elements in 100 tensors, fused", done, report)
+    if profile:
+        complete("1e9 elements", profile)
+        print("   ", json.dumps(profile["optimizers"][0] | {"kernels": []}), json.dumps(profile["devices"]), json.dumps(profile["own_cost"]))
+
+
+def sessions():
+    """torch.profiler first and later, several sessions, its own end of CUPTI."""
+    for what, more, watched in (("profiler in the first step", {}, "[[0, 5]]"), ("three sessions", {}, "[[3, 8], [12, 17], [25, 30]]"),
+                                ("three sessions with TEARDOWN_CUPTI", {"TEARDOWN_CUPTI": "1"}, "[[3, 8], [12, 17], [25, 30]]"),
+                                ("sessions in and behind the window", {}, "[[10, 20], [70, 80], [90, 100]]"), ("over the end of the window", {}, "[[40, 70], [90, 95]]")):
+        alone = json.loads(run(STEPS, "foreach", 20, 4096, 120, watched, profile="", **more)[0].stdout or "[]")
+        done, report = run(STEPS, "foreach", 20, 4096, 120, watched, **more)
+        profile = one_profile(what, done, report)
+        seen = json.loads(done.stdout or "[]")
+        expect(f"{what}: torch.profiler has as much as alone", [s["kernels"] for s in seen] == [s["kernels"] for s in alone] and len(seen) > 0,
+               [s["kernels"] for s in seen], [s["kernels"] for s in alone])
+        if profile:
+            complete(what, profile)
+            agrees(what, profile, [s for s in seen if s["end"] <= 49])
+            print("   shared", profile["records"]["shared"], "steps", profile["optimizers"][0]["steps"], "slugs", [f["slug"] for f in report["findings"]])
+
+
+def graphs():
+    done, report = run(GRAPHS)
+    profile = one_profile("graphs", done, report)
+    if profile:
+        print("  ", json.dumps(profile["records"]), json.dumps(profile["own_cost"]))
+        expect("graphs: ran on behind the window", "done True" in done.stdout, done.stderr[-500:])
+
+
+def cost():
+    for what, arguments in (("GPU-bound", (4096, 24, 4096, 150, '{"fused": true}')), ("host-bound", (256, 40, 64, 250, '{"fused": true}'))):
+        window, after, bare, own = [], [], [], []
+        for number in range(4):
+            for profile in (("", "optimizer"), ("optimizer", ""))[number % 2]:
+                done, report = run(TRAINING, *arguments, profile=profile)
+                if done.returncode:
+                    expect(f"cost {what}: ran", False, done.stderr[-1500:])
+                    return
+                told = json.loads(done.stdout)
+                if profile:
+                    window.append(told["window"])
+                    after.append(told["after"])
+                    own.append(report["profiles"][0]["own_cost"] if report.get("profiles") else None)
+                    last = report
+                else:
+                    bare.append(told["window"])
+        ratio, left = (statistics.median(w) / statistics.median(bare) - 1 for w in (window, after))
+        print(f"{what}: a step {statistics.median(bare):.2f} ms alone; in the window {ratio * 100:+.2f} %, behind it {left * 100:+.2f} % (medians of {len(bare)}; alone {min(bare):.2f} to {max(bare):.2f})")
+        print("   told:", json.dumps(own[-1]), "records", json.dumps(last["profiles"][0]["records"]) if last.get("profiles") else "", "slugs", [(f["slug"], f["title"]) for f in last["findings"]])
+        if what == "GPU-bound":
+            expect("cost: at most 1 % of a step that the GPU decides", ratio < 0.01, f"{ratio * 100:.2f} %")
+
+
+def story():
+    """Run, read, change the line, run again."""
+    done, report = run(TRAINING, 4096, 12, 256, 120, '{"foreach": true}', keep="story")
+    print(done.stderr)
+    again, after = run(TRAINING, 4096, 12, 256, 120, '{"fused": true}')
+    print(again.stderr)
+    before, now = (r["profiles"][0]["optimizers"][0]["device_ms"]["median"] for r in (report, after))
+    expect("story: fused is faster", now < before, f"{before} -> {now} ms; the training step {json.loads(done.stdout)['after']:.2f} -> {json.loads(again.stdout)['after']:.2f} ms")
+
+
+def jit():
+    """DeepSpeed's FusedAdam, compiled when it is first used, if DeepSpeed is there."""
+    if subprocess.run([sys.executable, "-c", "import deepspeed"], capture_output=True).returncode != 0:
+        print("no deepspeed: not run")
+        return
+    with tempfile.TemporaryDirectory() as extensions:
+        done, report = run(STEPS, "deepspeed", 30, 1 << 20, 60, "[[20, 30]]", keep="deepspeed", TORCH_EXTENSIONS_DIR=extensions, TORCH_CUDA_ARCH_LIST="9.0")
+        profile = one_profile("deepspeed", done, report)
+        if profile:
+            complete("deepspeed", profile)
+            agrees("deepspeed", profile, json.loads(done.stdout.strip().splitlines()[-1]))
+            expect("deepspeed: told", profile["optimizers"][0]["implementation"] == "deepspeed", json.dumps(profile["optimizers"][0]))
+            print(done.stderr[-3000:])
+
+
+if subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)"], capture_output=True).returncode != 0:
+    print("cannot run here: no torch with a GPU")
+    sys.exit(77)
+for part in PARTS:
+    began = time.monotonic()
+    try:
+        globals()[part]()
+    except Exception as why:        # one part's failure must not cost the others the machine
+        expect(f"{part} ran through", False, f"{type(why).__name__}: {why}")
+    print(f"--- {part}: {time.monotonic() - began:.0f} s", flush=True)
+print("all is well" if not wrong else f"WRONG: {wrong}")
+sys.exit(1 if wrong else 0)
