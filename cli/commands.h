@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/profile_files.h"
+
 namespace cudiag {
 
 inline constexpr int kNothingFound = 0;
@@ -23,6 +25,7 @@ struct ReportOptions {
     std::string run;  // directory or name; "" for the last
     bool json = false;
     bool list = false;
+    ProfileFiles profile_files;  // written instead of the report
 };
 
 int report_command(const ReportOptions& options);

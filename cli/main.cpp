@@ -36,6 +36,12 @@ int parse_and_dispatch(int argc, char** argv) {
     report->add_flag("--last", last, "The newest run (the default)");
     report->add_flag("--json", report_options.json, "JSON on stdout");
     report->add_flag("--list", report_options.list, "List the runs, the newest first");
+    ProfileFiles& files = report_options.profile_files;
+    report->add_option("--html", files.html, "Write the run's profile as a page");
+    report->add_option("--perfetto", files.perfetto,
+                       "Write the profile as a trace for ui.perfetto.dev");
+    report->add_option("--tensorboard", files.tensorboard,
+                       "Write the profile as TensorBoard's scalars into this directory");
 
     std::string slug;
     CLI::App* explain =

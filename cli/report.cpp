@@ -78,8 +78,11 @@ int report_command(const ReportOptions& options) {
         }
         return kCouldNotRun;
     }
-    const std::vector<ProcessLibraries> libraries = libraries_of(facts);
     const std::vector<Profile> profiles = profiles_of(facts);
+    if (options.profile_files.wanted()) {
+        return write_profile_files(profiles, options.profile_files, *run);
+    }
+    const std::vector<ProcessLibraries> libraries = libraries_of(facts);
     if (options.json) {
         nlohmann::ordered_json json = report_json(facts, findings, libraries);
         json["profiles"] = nlohmann::ordered_json::array();

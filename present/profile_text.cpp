@@ -7,33 +7,6 @@
 #include <utility>
 
 namespace cudiag {
-namespace {
-
-const char* way_of(Implementation implementation) {
-    switch (implementation) {
-        case Implementation::fused:
-            return "fused";
-        case Implementation::foreach:
-            return "foreach";
-        case Implementation::for_loop:
-            return "for-loop";
-        case Implementation::apex:
-            return "apex";
-        case Implementation::deepspeed:
-            return "deepspeed";
-        case Implementation::eight_bit:
-            return "8-bit";
-        case Implementation::cpu:
-            return "cpu";
-        case Implementation::compiled:
-            return "compiled";
-        case Implementation::unknown:
-            return "unknown";
-    }
-    return "unknown";
-}
-
-}  // namespace
 
 std::string nanoseconds_text(double nanoseconds) {
     constexpr std::array<std::pair<double, const char*>, 3> kUnits{
@@ -51,7 +24,7 @@ std::string nanoseconds_text(double nanoseconds) {
 std::string name_of(const Optimizer& optimizer) {
     return optimizer.implementation == Implementation::unknown
                ? optimizer.kind
-               : fmt::format("{} ({})", optimizer.kind, way_of(optimizer.implementation));
+               : fmt::format("{} ({})", optimizer.kind, name_of(optimizer.implementation));
 }
 
 std::optional<std::size_t> typical_step(const Profile& profile, std::size_t optimizer) {
