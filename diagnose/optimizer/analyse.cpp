@@ -480,7 +480,7 @@ class Analysis {
         if (known == nullptr || !known->like_adamw || optimizer.parameters.empty()) {
             return;
         }
-        const auto [torch, cuda] = releases_of(index);
+        const int torch = torch_release(index);
         double fused = 0;
         double limit = 0;
         double error = 0;
@@ -488,7 +488,9 @@ class Analysis {
             const PredictedStep step{.elements = group.elements,
                                      .tensors = group.tensors,
                                      .dtype = group.dtype,
-                                     .large_tables = cuda >= 13,
+                                     // What torch 2.11 for CUDA 13.0 launches, whatever its
+                                     // headers have for CUDA 13 (docs/gpu-results.md).
+                                     .large_tables = false,
                                      .double_math = torch != 0 && torch <= 210};
             const auto own = predict_fused(card, step);
             const auto best = predict_limit(card, step);
@@ -504,13 +506,13 @@ class Analysis {
         optimizer.limit_ms = limit;
     }
 
-    // torch's release as 100 * major + minor, and the major release of its CUDA; 0: not known.
-    std::pair<int, int> releases_of(std::size_t index) const {
+    // 100 * major + minor; 0: not known.
+    int torch_release(std::size_t index) const {
         const std::string torch = text_of(index).first("torch");
         const auto dot = torch.find('.');
         const int major = std::atoi(torch.c_str());
         const int minor = dot == std::string::npos ? 0 : std::atoi(torch.c_str() + dot + 1);
-        return {100 * major + minor, std::atoi(text_of(index).first("cuda").c_str())};
+        return 100 * major + minor;
     }
 
     const RecordedProfile& recorded_;
