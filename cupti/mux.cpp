@@ -18,6 +18,10 @@ CUDIAG_EXPORT int cuptiActivityRegisterCallbacks(cudiag::RequestBuffer request,
     return result;
 }
 
+CUDIAG_EXPORT int cuptiActivityRegisterTimestampCallback(cudiag::TimestampCallback clock) {
+    return cudiag::client_sets_clock(clock);
+}
+
 CUDIAG_EXPORT int cuptiActivityEnable(int kind) {
     return cudiag::client_enables(kind);
 }

@@ -11,6 +11,7 @@ namespace cudiag {
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* most_records);
 using CompleteBuffer = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t size,
                                 size_t valid);
+using TimestampCallback = uint64_t (*)();
 
 struct Cupti {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): parts of a declaration, which can bear none

@@ -260,6 +260,18 @@ int client_registers(RequestBuffer request, CompleteBuffer complete) {
     return result;
 }
 
+int client_sets_clock(TimestampCallback clock) {
+    const Lock lock;
+    if (cupti().cuptiActivityRegisterTimestampCallback == nullptr) {
+        return kCuptiNotInitialized;
+    }
+    // What CUPTI has not handed over by then it hands over without times (CUPTI 13.0).
+    if (recording) {
+        flush();
+    }
+    return cupti().cuptiActivityRegisterTimestampCallback(clock);
+}
+
 int client_enables(int kind) {
     const Lock lock;
     if (cupti().cuptiActivityEnable == nullptr) {

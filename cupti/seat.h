@@ -14,6 +14,7 @@ namespace cudiag {
 
 // A client's calls, in place of libcupti's functions (mux.cpp); each gives a CUptiResult.
 int client_registers(RequestBuffer request, CompleteBuffer complete);
+int client_sets_clock(TimestampCallback clock);
 int client_enables(int kind);
 int client_disables(int kind);
 int client_finalizes();

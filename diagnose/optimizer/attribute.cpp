@@ -22,6 +22,7 @@ std::vector<std::uint32_t> launches_in(const RecordedProfile& recorded) {
             correlations.push_back(record.correlation);
         }
     }
+    correlations.insert(correlations.end(), recorded.untimed.begin(), recorded.untimed.end());
     std::sort(correlations.begin(), correlations.end());
     correlations.erase(std::unique(correlations.begin(), correlations.end()), correlations.end());
     return correlations;
@@ -112,10 +113,13 @@ Attribution attribute(const RecordedProfile& recorded, const KernelKinds& kinds)
         result.launches += window.ended ? window.launches_after - window.launches_before : 0;
     }
     result.by_launch = recorded.windows.size() == 1 && recorded.windows.front().ended &&
-                       result.launches == result.records && recorded.out_of_range == 0;
+                       result.launches == result.records;
     const std::vector<Span> spans =
         result.by_launch ? spans_of(recorded, recorded.windows.front().launches_before, launches)
                          : std::vector<Span>{};
+    for (const std::uint32_t correlation : recorded.untimed) {
+        result.partly_timed.insert(step_at(spans, correlation));
+    }
     const Begins begins{recorded.steps};
     for (std::size_t i = 0; i < recorded.device.size(); ++i) {
         const DeviceRecord& record = recorded.device[i];

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "diagnose/knowledge/optimizer.h"
@@ -13,10 +14,11 @@
 namespace cudiag {
 
 struct Attribution {
-    std::vector<std::int64_t> step_of;  // of each DeviceRecord: index of its step, -1: of none
-    bool by_launch = false;             // by the order of launches; else by the names of kernels
-    std::uint64_t launches = 0;         // that the hooks saw in windows
-    std::uint64_t records = 0;          // launches that records tell of
+    std::vector<std::int64_t> step_of;    // of each DeviceRecord: index of its step, -1: of none
+    bool by_launch = false;               // by the order of launches; else by the names of kernels
+    std::uint64_t launches = 0;           // that the hooks saw in windows
+    std::uint64_t records = 0;            // launches that records tell of
+    std::set<std::int64_t> partly_timed;  // steps with a kernel whose times are not known
 };
 
 // `kinds`: of each kernel's name, whose it is (implementation_of_kernel).

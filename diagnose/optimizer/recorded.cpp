@@ -79,6 +79,9 @@ void settle_times(const Recording& recording, RecordedProfile& profile) {
             kept.push_back(record);
         } else {
             ++profile.out_of_range;
+            if (record.kind == static_cast<std::uint16_t>(DeviceKind::kernel)) {
+                profile.untimed.push_back(record.correlation);
+            }
         }
     }
     std::stable_sort(kept.begin(), kept.end(), [](const DeviceRecord& a, const DeviceRecord& b) {

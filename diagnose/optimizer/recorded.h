@@ -61,10 +61,11 @@ struct RecordedDevice {
 struct RecordedProfile {
     std::int32_t pid = 0;
     std::string path, mode;
-    std::vector<DeviceRecord> device;  // by begin; times are ns since 1970
-    std::uint64_t out_of_range = 0;    // records left out: their times are none of this run's
-    std::vector<std::string> names;    // of kernels, mangled
-    std::vector<StepRecord> steps;     // in their order
+    std::vector<DeviceRecord> device;    // by begin; times are ns since 1970
+    std::uint64_t out_of_range = 0;      // records left out: their times are none of this run's
+    std::vector<std::uint32_t> untimed;  // correlations of the kernels among these
+    std::vector<std::string> names;      // of kernels, mangled
+    std::vector<StepRecord> steps;       // in their order
     std::map<std::uint64_t, OptimizerText> optimizers;
     std::vector<RecordedWindow> windows;
     std::vector<RecordedLack> lacks;

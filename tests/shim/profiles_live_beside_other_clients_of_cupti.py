@@ -82,6 +82,9 @@ for words, launches in ((("look", "5", "start", "30", "stop", "7"), 42), (("star
     assert "0 buffers of others" in said, said
     _, end = window(one(profiles))
     assert end["shared"] == 1, end
+# A client may set the clock of all records, ours of before included: they are fetched before, with their times.
+kernels = complete(one(story("look", "5", "start", "30", "stop", "7", CLIENT_CLOCK="1")[1]), 42)
+assert all(k["begin"] > 0 for k in kernels) and [k["begin"] < 1 << 60 for k in kernels] == [False] * 5 + [True] * 37, kernels
 said, profiles = story("look", "5", "start", "30", "stop", "finalize", "7", "start", "20", "stop", "4", same=False)
 complete(one(profiles), 66)
 assert "the client got 30 kernels" in said and "the client got 20 kernels" in said and "finalize: 0" in said, said

@@ -18,6 +18,7 @@ static uint8_t* buffer;
 static size_t size, used, dropped;
 static uint32_t correlation = 100;
 static int subscribed;
+static uint64_t (*clock_of_client)(void);
 
 enum { KERNEL_BYTES = 208, COPY_BYTES = 96 };
 
@@ -29,6 +30,7 @@ static int refused(const char* call) {
 
 static uint64_t now(void) {
     struct timespec time;
+    if (clock_of_client != NULL) return clock_of_client();
     if (getenv("FAKE_CUPTI_TICKS") != NULL) return __builtin_ia32_rdtsc();
     clock_gettime(CLOCK_REALTIME, &time);
     return (uint64_t)time.tv_sec * 1000000000U + (uint64_t)time.tv_nsec;
@@ -94,6 +96,19 @@ int cuptiActivityRegisterCallbacks(Request* asked, Complete* done) {
     const int error = refused("cuptiActivityRegisterCallbacks");
     if (error == 0) request = asked, complete = done;
     return error;
+}
+
+/* As CUPTI 13.0: records of before that were not handed over are handed over without times. */
+int cuptiActivityRegisterTimestampCallback(uint64_t (*clock)(void)) {
+    for (size_t at = 0; buffer != NULL && at < used;) {
+        uint32_t kind;
+        memcpy(&kind, buffer + at, sizeof kind);
+        put64(buffer, at + 16, 0);
+        put64(buffer, at + 24, 0);
+        at += kind == 10 ? KERNEL_BYTES : COPY_BYTES;
+    }
+    clock_of_client = clock;
+    return 0;
 }
 
 int cuptiActivityEnable(int kind) {
