@@ -1,6 +1,7 @@
 // dlopen, dlmopen, dlerror: what was asked for is noted at the call, what became of it is learnt
 // when the program asks dlerror. A failure whose text nobody reads is a probe, and is forgotten.
 #include <fcntl.h>
+#include <link.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "shim/exports.h"
 #include "shim/forks.h"
 #include "shim/load_error.h"
+#include "shim/loaded_object.h"
 #include "shim/modules.h"
 #include "shim/originals.h"
 #include "shim/profile.h"
@@ -152,15 +154,56 @@ void enter(const char* file, int mode, uintptr_t caller, const long* name_space)
     }
 }
 
+struct Standing {
+    const char* file;
+    uintptr_t next;      // the dlopen that comes after ours
+    bool is_ours;        // the file is this library
+    const char* behind;  // whose `next` is, if that is not libc
+};
+
+bool begins_with(const char* text, const char* begin) {
+    return strncmp(text, begin, strlen(begin)) == 0;
+}
+
+int find_standing(struct dl_phdr_info* info, size_t /*size*/, void* data) {
+    auto& standing = *static_cast<Standing*>(data);
+    const char* const path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    if (holds_this_code(*info)) {
+        standing.is_ours = strcmp(path, standing.file) == 0;
+    } else if (holds_address(*info, standing.next)) {
+        const char* const soname = soname_of(*info);
+        const bool is_libc =
+            soname != nullptr && (begins_with(soname, "libc.") || begins_with(soname, "libdl."));
+        standing.behind = is_libc || path[0] == '\0' ? nullptr : path;
+    }
+    return 0;
+}
+
+// A library that stands in for dlopen as we do may ask dladdr whose `dlopen` is, to open itself:
+// so does Nsight Compute's libcuda-injection.so, which hands itself out for libcuda.so.1. With ours
+// before its own, dladdr names us; what it means is itself. Who calls does not tell: it may jump.
+const char* meant(const char* file, uintptr_t next) {
+    constexpr char kOurs[] = "libcudiag.so";
+    const size_t length = file == nullptr ? 0 : strlen(file);
+    if (length < sizeof kOurs || strcmp(file + length - (sizeof kOurs - 1), kOurs) != 0) {
+        return file;
+    }
+    Standing standing{file, next, false, nullptr};
+    (void)dl_iterate_phdr(find_standing, &standing);
+    return standing.is_ours && standing.behind != nullptr ? standing.behind : file;
+}
+
 }  // namespace
 }  // namespace cudiag
 
 extern "C" {
 
 // Called by the entries in dl.S, which jump to what these return.
-void* cudiag_enter_dlopen(const char* file, int mode, uintptr_t caller) {
-    cudiag::enter(file, mode, caller, nullptr);
-    return cudiag::or_nothing(cudiag::originals_with_loader().dlopen);
+void* cudiag_enter_dlopen(const char* file, int mode, uintptr_t caller, const char** handed_on) {
+    const auto next = cudiag::originals_with_loader().dlopen;
+    *handed_on = cudiag::meant(file, reinterpret_cast<uintptr_t>(next));
+    cudiag::enter(*handed_on, mode, caller, nullptr);
+    return cudiag::or_nothing(next);
 }
 
 void* cudiag_enter_dlmopen(long name_space, const char* file, int mode, uintptr_t caller) {
