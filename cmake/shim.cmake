@@ -4,6 +4,8 @@ file(GLOB CUDIAG_SHIM_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shim/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/cuda/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.S)
+# .incbin is no dependency that the compiler tells of.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/shim/step_hooks.S PROPERTIES OBJECT_DEPENDS ${PROJECT_SOURCE_DIR}/shim/step_hooks.py)
 add_library(cudiag_shim SHARED ${CUDIAG_SHIM_SOURCES} ${PROJECT_SOURCE_DIR}/record/writer.cpp
   ${PROJECT_SOURCE_DIR}/record/journal.cpp)
 target_include_directories(cudiag_shim PRIVATE ${PROJECT_SOURCE_DIR})

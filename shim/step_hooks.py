@@ -20,18 +20,25 @@ def cudiag_register():
     if add_before is None or add_after is None or compiling is None:
         return "this torch has no hooks for the steps of all optimizers (2.1 is the first that has them)"
     known = {}
+    MOST_RUNS = 1000    # of parameters of one size: of more the sizes are not told
     get = known.get
 
     def of_parameters(groups):
-        kinds, types = {}, {}
+        kinds, types, runs = {}, {}, {}
         for group in groups:
             for parameter in group["params"]:
                 kind = (str(parameter.dtype).replace("torch.", ""), str(parameter.device))
                 local = getattr(parameter, "_local_tensor", parameter)    # of a DTensor: what is computed here
                 tensors, elements = kinds.get(kind, (0, 0))
-                kinds[kind] = (tensors + 1, elements + local.numel())
+                count = local.numel()
+                kinds[kind] = (tensors + 1, elements + count)
+                sizes = runs.setdefault(kind, [])
+                if sizes and sizes[-1][0] == count:
+                    sizes[-1][1] += 1
+                elif len(sizes) <= MOST_RUNS:
+                    sizes.append([count, 1])
                 types[type(parameter).__name__] = True
-        return kinds, types
+        return kinds, types, {kind: sizes for kind, sizes in runs.items() if len(sizes) <= MOST_RUNS}
 
     def description_of(optimizer):
         cls = type(optimizer)
@@ -40,8 +47,9 @@ def cudiag_register():
         lines += [("base", base.__module__ + "." + base.__qualname__) for base in cls.__mro__[1:] if base not in (object, module.Optimizer)]
         lines += [(key, str(group.get(key, defaults.get(key)))) for key in ("fused", "foreach", "capturable", "amsgrad", "momentum")
                   if key in group or key in defaults]
-        kinds, types = of_parameters(optimizer.param_groups)
+        kinds, types, runs = of_parameters(optimizer.param_groups)
         lines += [("parameters", *kind, str(tensors), str(elements)) for kind, (tensors, elements) in kinds.items()]
+        lines += [("sizes", *kind, " ".join(f"{size}*{count}" for size, count in sizes)) for kind, sizes in runs.items()]
         lines += [("type", name) for name in types if name not in ("Parameter", "Tensor")]
         if any(device == "cpu" for _, device in kinds):
             lines += [("threads", str(torch.get_num_threads())), ("cpus", str(len(modules["os"].sched_getaffinity(0))))]

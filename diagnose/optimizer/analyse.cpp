@@ -202,8 +202,26 @@ class Analysis {
             OptimizerStep& step = profile_.steps[i];
             step.device_busy = BusyTimes{std::move(times[i])}.total();
             step.gaps = step.device_end - step.device_begin - step.device_busy;
+            if (lacks_operations(i)) {
+                forget_device(step);
+            }
         }
         add_periods();
+    }
+
+    // Times of a part of a step's kernels would be taken for the whole's.
+    bool lacks_operations(std::size_t index) const {
+        const OptimizerStep& step = profile_.steps[index];
+        const bool by_names = !attribution_.by_launch && !by_kernels_;
+        return attribution_.partly_timed.count(static_cast<std::int64_t>(index)) != 0 ||
+               (by_names && step.launches && step.kernels != *step.launches);
+    }
+
+    static void forget_device(OptimizerStep& step) {
+        step.profiled = false;
+        step.operations = step.kernels = 0;
+        step.device_begin = step.device_end = step.device_busy = step.gaps = 0;
+        step.copied_bytes = 0;
     }
 
     static void add_to_step(const DeviceOperation& operation, OptimizerStep& step) {
@@ -227,6 +245,7 @@ class Analysis {
             }
             step.period = next->second->begin - step.begin;
             if (step.device_begin != 0 && next->second->device_begin > step.device_begin) {
+                step.device_period = next->second->device_begin - step.device_begin;
                 step.period_busy = busy_.between(step.device_begin, next->second->device_begin);
             }
         }
@@ -315,18 +334,23 @@ class Analysis {
         optimizer.kernels_a_step = kernels / count;
     }
 
+    // By the device where it is known: the host may run ahead of it.
     static void summarise_period(const std::vector<const OptimizerStep*>& steps,
                                  Optimizer& optimizer) {
+        std::vector<double> of_host;
         std::vector<double> periods;
         std::vector<double> busy;
         for (const OptimizerStep* step : steps) {
             if (step->period) {
-                periods.push_back(static_cast<double>(*step->period));
-                if (step->period_busy > 0) {
-                    busy.push_back(static_cast<double>(step->period_busy) /
-                                   static_cast<double>(*step->period));
-                }
+                of_host.push_back(static_cast<double>(*step->period));
             }
+            if (step->device_period > 0) {
+                periods.push_back(static_cast<double>(step->device_period));
+                busy.push_back(static_cast<double>(step->period_busy) / periods.back());
+            }
+        }
+        if (periods.empty()) {
+            periods = std::move(of_host);
         }
         optimizer.period = times_of(std::move(periods));
         if (optimizer.period.count == 0) {
@@ -485,20 +509,21 @@ class Analysis {
         double limit = 0;
         double error = 0;
         for (const ParameterGroup& group : optimizer.parameters) {
-            const PredictedStep step{.elements = group.elements,
-                                     .tensors = group.tensors,
-                                     .dtype = group.dtype,
-                                     // What torch 2.11 for CUDA 13.0 launches, whatever its
-                                     // headers have for CUDA 13 (docs/gpu-results.md).
-                                     .large_tables = false,
-                                     .double_math = torch != 0 && torch <= 210};
+            const WantedStep step{.elements = group.elements,
+                                  .tensors = group.tensors,
+                                  .dtype = group.dtype,
+                                  // What torch 2.11 for CUDA 13.0 launches, whatever its
+                                  // headers have for CUDA 13 (docs/gpu-results.md).
+                                  .large_tables = false,
+                                  .double_math = torch != 0 && torch <= 210,
+                                  .runs = group.runs};
             const auto own = predict_fused(card, step);
             const auto best = predict_limit(card, step);
             if (group.device != "cuda:" + std::to_string(ordinal) || !own || !best) {
                 return;
             }
             fused += own->milliseconds;
-            limit += best->milliseconds;
+            limit += *best;
             error = std::max(error, own->error);
         }
         optimizer.fused_ms = fused;

@@ -39,7 +39,7 @@ struct Card {
     Spread copy_gb_per_s;  // read and written, 1e9 bytes
     std::vector<AdamWTime> adamw;
     std::vector<AdamWTime> checks;  // measured at sizes between, to see what a prediction is worth
-    double fused_error = 0;         // relative: of "fused" against torch itself, and between sizes
+    double fused_error = 0;         // relative: of "fused" against torch itself
 };
 
 // From the text of such a file; nothing if it is another's, damaged or of an unknown schema.
@@ -50,13 +50,20 @@ std::optional<Card> card_from_json(std::string_view text);
 std::optional<Card> find_card(const std::vector<std::string>& directories, const std::string& uuid,
                               const std::string& name, const std::string& driver);
 
+// Parameters of one size that follow each other in an optimizer.
+struct TensorRun {
+    std::uint64_t elements = 0;  // of each
+    std::uint64_t tensors = 0;
+};
+
 // A step over parameters of one dtype.
-struct PredictedStep {
+struct WantedStep {
     std::uint64_t elements = 0;
     std::uint64_t tensors = 0;
     std::string dtype = "float32";
-    bool large_tables = false;  // torch launches 2240 chunks at once, not 320
-    bool double_math = false;   // torch is 2.10 or older
+    bool large_tables = false;      // torch launches 2240 chunks at once, not 320
+    bool double_math = false;       // torch is 2.10 or older
+    std::vector<TensorRun> runs{};  // in order; none: they are taken as equal
 };
 
 struct Prediction {
@@ -64,16 +71,13 @@ struct Prediction {
     double error = 0;         // relative: 0.05 says that 5 % more or less are to be expected
 };
 
-// Device time of torch's fused AdamW, from what was measured for tensors of sizes around theirs,
-// taken as equal. Nothing for fewer than 2e7 elements or a dtype that was not measured; float16
-// costs what bfloat16 does.
-std::optional<Prediction> predict_fused(const Card& card, const PredictedStep& step);
+// Device time of torch's fused AdamW, from what its launches were measured to take. Nothing for
+// fewer than 2e7 elements, for a dtype that was not measured (float16 costs what bfloat16 does), or
+// if more than a twentieth of the elements are in tensors whose number is no multiple of 4. Its
+// error is fused_error and the largest one at the sizes that check.
+std::optional<Prediction> predict_fused(const Card& card, const WantedStep& step);
 
-// The same of our own kernel: what this card can do.
-std::optional<Prediction> predict_limit(const Card& card, const PredictedStep& step);
-
-// The largest relative difference between what was measured at the sizes that check and what is
-// predicted for them from the others; 0 without such sizes.
-double prediction_error(const Card& card);
+// Milliseconds of our own kernel: what this card can do. Nothing as above.
+std::optional<double> predict_limit(const Card& card, const WantedStep& step);
 
 }  // namespace cudiag

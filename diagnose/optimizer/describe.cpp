@@ -54,6 +54,37 @@ void read_simd(Optimizer& optimizer) {
     }
 }
 
+// dtype, device, "elements*tensors elements*tensors …" to its group; left out unless it accounts
+// for all of the group.
+void add_runs(const std::vector<std::string>& values, std::vector<ParameterGroup>& groups) {
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const ParameterGroup& each) {
+        return values.size() >= 3 && each.dtype == values[0] && each.device == values[1];
+    });
+    if (group == groups.end()) {
+        return;
+    }
+    std::vector<TensorRun> runs;
+    std::uint64_t elements = 0;
+    std::uint64_t tensors = 0;
+    std::stringstream words{values[2]};
+    for (std::string word; words >> word;) {
+        const auto star = word.find('*');
+        const auto each = number_in(word.substr(0, star));
+        const auto count =
+            star == std::string::npos ? std::nullopt : number_in(word.substr(star + 1));
+        if (!each || !count || *count > group->tensors - tensors ||
+            (*each != 0 && *count > (group->elements - elements) / *each)) {
+            return;
+        }
+        runs.push_back({.elements = *each, .tensors = *count});
+        elements += *each * *count;
+        tensors += *count;
+    }
+    if (elements == group->elements && tensors == group->tensors) {
+        group->runs = std::move(runs);
+    }
+}
+
 }  // namespace
 
 Optimizer describe_optimizer(const OptimizerText& text) {
@@ -75,6 +106,9 @@ Optimizer describe_optimizer(const OptimizerText& text) {
                                             .tensors = number_in(values[2]).value_or(0),
                                             .elements = number_in(values[3]).value_or(0)});
         }
+    }
+    for (const auto& values : text.all("sizes")) {
+        add_runs(values, optimizer.parameters);
     }
     for (const auto& values : text.all("type")) {
         if (!values.empty()) {

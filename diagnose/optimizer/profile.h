@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "diagnose/optimizer/card.h"
+
 namespace cudiag {
 
 // How an optimizer's step is made on the GPU, as its kernels tell; where none was seen, as its
@@ -36,6 +38,7 @@ struct ParameterGroup {
     std::string dtype;   // "float32", "bfloat16"
     std::string device;  // "cuda:0", "cpu"
     std::uint64_t tensors = 0, elements = 0;
+    std::vector<TensorRun> runs{};  // their sizes in order; none: not known
 };
 
 // One operation of the GPU, as CUPTI recorded it. Drawn as a box.
@@ -68,8 +71,8 @@ struct OptimizerStep {
     std::uint64_t gaps = 0;                          // device_end - device_begin - device_busy, ns
     std::uint64_t copied_bytes = 0;                  // of its copies
     std::optional<std::uint64_t> period;  // to the begin of this optimizer's next step, host, ns
-    std::uint64_t period_busy =
-        0;  // device busy with anything from device_begin to the next step's, ns
+    std::uint64_t device_period = 0;      // device_begin to the next step's, ns; 0: not known
+    std::uint64_t period_busy = 0;        // of it with the device busy with anything, ns
 };
 
 // A kernel, or kind of copy, by name, over the steps that the medians are of.
@@ -176,7 +179,8 @@ struct Completeness {
     bool matched_by_launch = false;  // steps and records by order of launch; else by kernels' names
 
     bool complete() const {
-        return device_timeline && launches == records && dropped && *dropped == 0 && not_kept == 0;
+        return device_timeline && launches == records && dropped && *dropped == 0 &&
+               not_kept == 0 && out_of_range == 0;
     }
 };
 

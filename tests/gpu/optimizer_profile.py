@@ -2,7 +2,7 @@
 
     python3 tests/gpu/optimizer_profile.py BIN [PART...]        BIN: the directory of cudiag, libcudiag.so and libcudiag-cupti.so
 
-Parts (all by default): variants, sessions, graphs, cost, story, jit. OUT, a directory in the environment: recordings are kept there.
+Parts (all by default): variants, predict, sessions, graphs, cost, story, jit, eight_bit. OUT, a directory in the environment: recordings are kept there.
 Exit status 77 without a GPU and torch, 1 if something is not as it should be.
 """
 import gzip
@@ -18,20 +18,23 @@ import tempfile
 import time
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-PARTS = sys.argv[2:] or ["variants", "sessions", "graphs", "story", "jit", "cost"]
+PARTS = sys.argv[2:] or ["variants", "predict", "sessions", "graphs", "story", "jit", "eight_bit", "cost"]
 OUT = os.environ.get("OUT")
 wrong = []
 
-# Steps of an optimizer on gradients that stay; torch.profiler watches the steps from A to B, in S sessions.
+# Steps of an optimizer on gradients that stay, over N times tensors of these sizes; torch.profiler watches the steps from A to B, in S sessions.
 STEPS = """
 import json, os, sys, time, torch
-kind, tensors, elements, steps, watched = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), json.loads(sys.argv[5])
+kind, times, sizes, steps, watched = sys.argv[1], int(sys.argv[2]), [int(size) for size in sys.argv[3].split(",")], int(sys.argv[4]), json.loads(sys.argv[5])
 torch.manual_seed(0)
-p = [torch.nn.Parameter(torch.randn(elements, device="cuda")) for _ in range(tensors)]
+p = [torch.nn.Parameter(torch.randn(size, device="cuda")) for _ in range(times) for size in sizes]
 for each in p: each.grad = torch.randn_like(each)
 if kind == "deepspeed":
     from deepspeed.ops.adam import FusedAdam
     o = FusedAdam(p, lr=1e-3)
+elif kind == "8-bit":
+    import bitsandbytes
+    o = bitsandbytes.optim.AdamW8bit(p, lr=1e-3)
 elif kind == "sgd":
     o = torch.optim.SGD(p, lr=1e-3, momentum=0.9, fused=True)
 else:
@@ -177,6 +180,49 @@ def variants():
     if profile:
         complete("1e9 elements", profile)
         print("   ", json.dumps(profile["optimizers"][0] | {"kernels": []}), json.dumps(profile["devices"]), json.dumps(profile["own_cost"]))
+
+
+def predict():
+    """What a run with foreach says that fused=True would take, on a card that was measured, and what it then takes."""
+    with tempfile.TemporaryDirectory() as state:
+        measured = subprocess.run([BIN / "cudiag", "bench", "adam"], env={**os.environ, "XDG_STATE_HOME": state}, capture_output=True, text=True)
+        print(measured.stdout, measured.stderr)
+        # The last two: the layers of a GPT of 0.3e9 parameters; tensors that torch's kernel cannot take four elements at a time.
+        layer = [1024, 1024, 3072 * 1024, 3072, 1024 * 1024, 1024, 1024, 1024, 4096 * 1024, 4096, 1024 * 4096, 1024]
+        for tensors, sizes in ((100, [10_000_000]), (310, [3_225_808]), (1000, [100_000]), (60, [1 << 20]), (24, layer), (310, [3_225_806])):
+            what = f"predict: {tensors} times {sizes if len(sizes) == 1 else 'a layer'}"
+            elements = ",".join(str(size) for size in sizes)
+            told, found = ({}, {})
+            for kind in ("foreach", "fused"):
+                done, report = run(STEPS, kind, tensors, elements, 40, "[]", XDG_STATE_HOME=state)
+                profile = one_profile(f"{what}, {kind}", done, report)
+                if profile is None:
+                    return
+                told, found = (profile["optimizers"][0], [f for f in report["findings"] if f["slug"] == "optimizer-not-fused"]) if kind == "foreach" else (told, found)
+                print("   ", kind, json.dumps({k: profile["optimizers"][0][k] for k in ("device_ms", "host_ms", "fused_ms_here", "fused_error", "limit_ms_here", "gb_per_s")}))
+            # Where the GPU waits for the host between launches, the kernels alone are what is predicted.
+            last = profile["optimizers"][0]
+            took = last["busy_ms" if last["host_ms"]["median"] > last["device_ms"]["median"] else "device_ms"]["median"]
+            uneven = any(size % 4 for size in sizes)
+            if uneven or told["fused_ms_here"] is None:
+                expect(f"{what}: silent of these", uneven and told["fused_ms_here"] is None, took)
+                continue
+            error = told["fused_ms_here"] / took - 1
+            expect(f"{what}: within 5 %", abs(error) < 0.05, f"{told['fused_ms_here']:.3f} predicted, {took:.3f} ms taken ({error * 100:+.1f} %)", [f["title"] for f in found])
+
+
+def eight_bit():
+    """bitsandbytes' 8-bit AdamW, if it is there."""
+    if subprocess.run([sys.executable, "-c", "import bitsandbytes"], capture_output=True).returncode != 0:
+        print("no bitsandbytes: not run")
+        return
+    done, report = run(STEPS, "8-bit", 30, 1 << 20, 60, "[[20, 30]]", keep="8-bit")
+    profile = one_profile("8-bit", done, report)
+    if profile:
+        complete("8-bit", profile)
+        agrees("8-bit", profile, json.loads(done.stdout.strip().splitlines()[-1]))
+        expect("8-bit: told", profile["optimizers"][0]["implementation"] == "8-bit", json.dumps(profile["optimizers"][0]))
+        print(done.stderr[-3000:])
 
 
 def sessions():
