@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "present/profile_text.h"
+
 namespace cudiag {
 namespace {
 
@@ -14,11 +16,6 @@ constexpr double kMilli = 1e6;  // ns
 
 double rounded(double value) {
     return std::round(value * 1000) / 1000;
-}
-
-std::string ms(double nanoseconds) {
-    return nanoseconds < kMilli ? fmt::format("{:.0f} us", nanoseconds / 1e3)
-                                : fmt::format("{:.1f} ms", nanoseconds / kMilli);
 }
 
 std::string percent(double share) {
@@ -53,10 +50,7 @@ class Block {
 };
 
 std::string title_of(const Optimizer& optimizer) {
-    std::string title = optimizer.kind;
-    if (optimizer.implementation != Implementation::unknown) {
-        title += fmt::format(" ({})", name_of(optimizer.implementation));
-    }
+    std::string title = name_of(optimizer);
     if (optimizer.tensors() > 0) {
         const auto elements = static_cast<double>(optimizer.elements());
         title += fmt::format(", {} parameters, ", optimizer.tensors());
@@ -78,15 +72,16 @@ std::string title_of(const Optimizer& optimizer) {
 void add_step(const Optimizer& optimizer, Block& block) {
     const bool on_device = optimizer.span.count > 0 && optimizer.kernels_a_step > 0;
     const Times& times = on_device ? optimizer.span : optimizer.host;
-    std::string text = fmt::format("{} (p95 {})", ms(times.median), ms(times.p95));
+    std::string text =
+        fmt::format("{} (p95 {})", nanoseconds_text(times.median), nanoseconds_text(times.p95));
     if (optimizer.share) {
         text += fmt::format(", {} of a training step of {}", percent(*optimizer.share),
-                            ms(optimizer.period.median));
+                            nanoseconds_text(optimizer.period.median));
     }
     text += fmt::format("; median of {} of {} steps", optimizer.steady_steps, optimizer.steps);
     block.line("a step", text);
     if (on_device) {
-        block.line("host", fmt::format("{} in step(){}", ms(optimizer.host.median),
+        block.line("host", fmt::format("{} in step(){}", nanoseconds_text(optimizer.host.median),
                                        optimizer.debugger.empty()
                                            ? ""
                                            : ", with " + optimizer.debugger + " active"));
@@ -97,12 +92,13 @@ void add_device(const Optimizer& optimizer, const Profile& profile, Block& block
     if (optimizer.span.count == 0) {
         return;
     }
-    std::string text = fmt::format("busy {}, waiting between kernels {}, {:.0f} kernels",
-                                   ms(optimizer.device.median), ms(optimizer.gaps.median),
-                                   optimizer.kernels_a_step);
+    std::string text =
+        fmt::format("busy {}, waiting between kernels {}, {:.0f} kernels",
+                    nanoseconds_text(optimizer.device.median),
+                    nanoseconds_text(optimizer.gaps.median), optimizer.kernels_a_step);
     if (optimizer.copies_a_step > 0) {
         text += fmt::format(", {:.0f} copies ({})", optimizer.copies_a_step,
-                            ms(optimizer.copy_time_a_step));
+                            nanoseconds_text(optimizer.copy_time_a_step));
     }
     block.line("GPU", text);
     if (optimizer.gb_per_s) {
@@ -128,17 +124,12 @@ void add_device(const Optimizer& optimizer, const Profile& profile, Block& block
 
 void add_kernels(const Optimizer& optimizer, const Profile& profile, Block& block) {
     constexpr std::size_t kMost = 4;
-    constexpr std::size_t kLongest = 160;
     for (std::size_t i = 0; i < std::min(kMost, optimizer.by_name.size()); ++i) {
         const KernelTime& kernel = optimizer.by_name[i];
-        std::string name = profile.names[kernel.name];
-        if (name.size() > kLongest) {
-            name.resize(kLongest);
-            name += "…";
-        }
         block.line(i == 0 ? "kernels" : "",
-                   fmt::format("{:>8} in {:.0f} x {} {}", ms(kernel.time_a_step),
-                               kernel.launches_a_step, ms(kernel.mean), name));
+                   fmt::format("{:>8} in {:.0f} x {} {}", nanoseconds_text(kernel.time_a_step),
+                               kernel.launches_a_step, nanoseconds_text(kernel.mean),
+                               short_kernel(profile.names[kernel.name])));
     }
     if (optimizer.by_name.size() > kMost) {
         block.line("", fmt::format("… and {} more", optimizer.by_name.size() - kMost));
@@ -167,13 +158,13 @@ std::string cost_text(const OwnCost& cost) {
         return fmt::format(
             "{:+.1f} % of a training step: {} while recording, {} afterwards "
             "({} and {} steps)",
-            100 * *relative, ms(*cost.period_in_window), ms(*cost.period_after),
-            cost.steps_in_window, cost.steps_after);
+            100 * *relative, nanoseconds_text(*cost.period_in_window),
+            nanoseconds_text(*cost.period_after), cost.steps_in_window, cost.steps_after);
     }
     return fmt::format(
         "not measured: that takes 20 steps behind the recorded ones (there were {}); "
         "{} in CUPTI's buffers",
-        cost.steps_after, ms(static_cast<double>(cost.in_buffers)));
+        cost.steps_after, nanoseconds_text(static_cast<double>(cost.in_buffers)));
 }
 
 Json times_json(const Times& times) {

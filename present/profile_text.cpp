@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace cudiag {
@@ -25,6 +26,28 @@ std::string name_of(const Optimizer& optimizer) {
     return optimizer.implementation == Implementation::unknown
                ? optimizer.kind
                : fmt::format("{} ({})", optimizer.kind, name_of(optimizer.implementation));
+}
+
+std::string short_kernel(const std::string& name) {
+    constexpr std::size_t kLongest = 100;
+    std::string text = name;
+    for (const char* const nothing : {"(anonymous namespace)::", "at::native::", "void "}) {
+        for (auto at = text.find(nothing); at != std::string::npos; at = text.find(nothing, at)) {
+            text.erase(at, std::strlen(nothing));
+        }
+    }
+    int depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        depth += text[i] == '<' ? 1 : text[i] == '>' ? -1 : 0;
+        if (text[i] == '(' && depth == 0) {
+            text.resize(i);
+        }
+    }
+    if (text.size() > kLongest) {
+        text.resize(kLongest);
+        text += "…";
+    }
+    return text;
 }
 
 std::optional<std::size_t> typical_step(const Profile& profile, std::size_t optimizer) {

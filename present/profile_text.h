@@ -14,6 +14,10 @@ std::string nanoseconds_text(double nanoseconds);
 // "AdamW (foreach)", or its kind alone where how it is made is not known.
 std::string name_of(const Optimizer& optimizer);
 
+// A demangled kernel as a reader needs it: without its result, its parameters and the namespaces
+// that say nothing; cut off after 100 characters.
+std::string short_kernel(const std::string& name);
+
 // The step of this optimizer (an index in Profile::steps) whose time on the device is nearest to
 // the median of the steady ones; nothing if none was recorded.
 std::optional<std::size_t> typical_step(const Profile& profile, std::size_t optimizer);

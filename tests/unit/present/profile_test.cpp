@@ -198,5 +198,16 @@ TEST(PerfettoTrace, GivesOverlappingOperationsTracksOfTheirOwn) {
     EXPECT_EQ(count(perfetto_trace({profile}), name), 2U);
 }
 
+TEST(ShortKernel, KeepsWhatTellsKernelsApart) {
+    EXPECT_EQ(short_kernel("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::"
+                           "native::(anonymous namespace)::TensorListMetadata<2>, LerpFunctor<"
+                           "float> >(int, float)"),
+              "multi_tensor_apply_kernel<TensorListMetadata<2>, LerpFunctor<float> >");
+    EXPECT_EQ(short_kernel("copy host to device"), "copy host to device");
+    EXPECT_EQ(short_kernel("f(int)"), "f");
+    EXPECT_EQ(short_kernel(std::string(200, 'k')), std::string(100, 'k') + "…");
+    EXPECT_EQ(short_kernel("odd>>(("), "odd>>((");
+}
+
 }  // namespace
 }  // namespace cudiag
