@@ -15,11 +15,18 @@
 
 namespace cudiag {
 
-// One element. `most_square` is null but for AMSGrad. The gradient is given as the caller stores
-// it, that is unscaled already. With kFloatMath operation by operation as torch does from 2.11 on:
-// the same bits. Torch before computed in double; here averages move by a share of the distance,
-// which keeps the error of a float beta out of them: the nearest float to 0.999 is off by 1.3e-8,
-// which is 1e-6 after 100 steps, that to 0.001 by 3e-11.
+// One element. `most_square` is null but for AMSGrad. The gradient is given unscaled, and not
+// rounded to 16 bits as the caller stores it. With kFloatMath operation by operation
+// as torch does from 2.11 on: the same bits. Source: SASS of libtorch_cuda.so of torch
+// 2.11.0+cu130, sm_90 (FusedAdamMathFunctor for float, Half and BFloat16, with and without
+// AMSGrad). There everything is float; divisions and roots are rounded to nearest (div.rn, sqrt.rn,
+// no ftz), products are fused where they are here, and 16 bits are rounded to once, when stored.
+// One thing is the compiler's whim and not followed: of Adam with L2, without AMSGrad and with
+// gradients that are not scaled, it rounds l2 * parameter by itself in a quarter of the elements
+// (in all, if maximized; not for sm_100 and sm_120). docs/gpu-results.md says how that was
+// compared. Torch before 2.11 computed in double; here averages then move by a share of the
+// distance, which keeps the error of a float beta out of them: the nearest float to 0.999 is off
+// by 1.3e-8, which is 1e-6 after 100 steps, that to 0.001 by 3e-11.
 CUDIAG_ANYWHERE void adam_update(float& parameter, float gradient, float& average, float& square,
                                  float* most_square, const AdamCoefficients& with) {
     if ((with.flags & kMaximized) != 0) {
