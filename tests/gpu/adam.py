@@ -1,15 +1,24 @@
-"""Our AdamW against torch's fused one on a real GPU: equal results over 100 steps, and the time of both.
+"""Our AdamW against torch's fused one on a real GPU: the same bits after 100 steps, and the time of both.
 
-    python3 tests/gpu/adam.py LIBRARY [equal] [edges] [time] [predict] [NAME=LIBRARY…]        all parts without a name
+    python3 tests/gpu/adam.py LIBRARY [equal] [edges] [time|brief] [predict] [NAME=LIBRARY…]        all parts without a name; brief: three sizes
 
 LIBRARY: libcudiag-adam-test.so (tests/gpu/adam_library.cpp). It makes its steps on torch's tensors, in torch's process. `predict` also runs
 cudiag-gpu, which lies beside it, and compares what it measured with torch. Other builds of the library are timed beside the first. Exit
 status 77 without a GPU or torch; 1 if a result differs.
+
+Bits are asked for, no measure: a kernel that rounds elsewhere than torch's may stay within 1e-6 in float32, and yet 0.6 % of a bfloat16 model's
+parameters then differ in the last place (tests/unit/kernels/adam_math_test.cpp tries such kernels). One exception is torch's own. Its Adam with L2,
+without AMSGrad and with gradients that are not scaled, rounds weight_decay * parameter by itself in the first of a thread's four elements (all, if
+maximized) and fuses it into the sum in the others: so its compiler left it (SASS of libtorch_cuda.so 2.11.0+cu130, sm_75 to sm_90; not sm_100).
+With gradients scaled by 1 the same kernel fuses it everywhere, so that is what must have our bits; torch without a scale must be within 1e-6 in
+float32 (the CPU's model of both: 6e-7), and all but 0.01 % of 16-bit parameters equal (all of them there). torch up to 2.10 computes in double: 1e-6 of the larger of an element and the root mean square of all.
 """
 import ctypes
+import hashlib
 import json
 import pathlib
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -41,6 +50,7 @@ class Options(ctypes.Structure):
 
 class Library:
     def __init__(self, path):
+        self.path = path
         self.c = ctypes.CDLL(str(path))
         for name in ("cudiag_adam_open", "cudiag_chunked_open"):
             getattr(self.c, name).restype = ctypes.c_void_p
@@ -111,6 +121,11 @@ def same(ours, theirs):
     return all(torch.equal(o, t) for o, t in zip(ours, theirs))
 
 
+def differing(ours, theirs):
+    """Which share of the elements has other bits."""
+    return float(torch.cat([(o != t).flatten() for o, t in zip(ours, theirs)]).double().mean())
+
+
 def tell(ok, what, detail):
     print(f"{'equal  ' if ok else 'DIFFERS'} {what:<74} {detail}", flush=True)
     if not ok:
@@ -131,6 +146,7 @@ def equal(library):
                         one_kind(library, base, dtype, master, amsgrad, decoupled, scaled)
     one_kind(library, base | {"weight_decay": 0.0}, torch.float32, False, False, True, False)
     one_kind(library, base, torch.float32, False, False, True, False, maximize=True)
+    one_kind(library, base, torch.float32, False, False, False, False, maximize=True)
     one_kind(library, dict(lr=0.1, beta1=0.5, beta2=0.95, weight_decay=0.1, eps=1e-6), torch.float32, False, True, True, False)
     one_kind(library, base, torch.float32, False, False, True, False, count=300)
 
@@ -149,7 +165,9 @@ def one_kind(library, numbers, dtype, master, amsgrad, decoupled, scaled, maximi
     ours = Ours(library, ours_p, ours_g, amsgrad, low, lr=numbers["lr"], beta1=numbers["beta1"], beta2=numbers["beta2"],
                 epsilon=numbers["eps"], weight_decay=numbers["weight_decay"], decoupled=decoupled, maximized=maximize,
                 gradient_scale=scale.data_ptr() if scaled else 0, found_inf=found.data_ptr() if scaled else 0)
-    theirs = Torch(their_p, their_g, amsgrad, decoupled, maximize, scale, found, **numbers)
+    uneven = not decoupled and not amsgrad and not scaled
+    unscaled = Torch([p.clone() for p in their_p], their_g, amsgrad, decoupled, maximize, **numbers) if uneven else None
+    theirs = Torch(their_p, their_g, amsgrad, decoupled, maximize, torch.ones((), device="cuda") if uneven else scale, found, **numbers)
     for step in range(100):
         for o, t in zip(ours_g, their_g):
             o.normal_(0, 0.02 * (1 + step % 7)).mul_(1024 if scaled else 1)
@@ -158,6 +176,8 @@ def one_kind(library, numbers, dtype, master, amsgrad, decoupled, scaled, maximi
             found.fill_(1.0 if step in (3, 50) else 0.0)
         ours.step()
         theirs.step()
+        if uneven:
+            unscaled.step()
         if scaled and step == 10 and not master:
             tell(same(ours_g, their_g), f"{dtype} gradients, unscaled and stored", "")
     torch.cuda.synchronize()
@@ -167,10 +187,13 @@ def one_kind(library, numbers, dtype, master, amsgrad, decoupled, scaled, maximi
     name = f"{str(dtype)[6:]}{' master' if master else ''}{' amsgrad' if amsgrad else ''}{' AdamW' if decoupled else ' Adam'}" \
            f"{' scaled, 2 steps skipped' if scaled else ''}{' maximize' if maximize else ''}{f' {count} tensors' if count else ''} wd={numbers['weight_decay']}"
     worst = {what: away(*pair) for what, pair in pairs.items()}
-    bits = [what for what, pair in pairs.items() if not same(*pair)]
-    ok = float(ours.step_count) == float(theirs.steps[0]) and max(worst.values()) <= 1e-6
+    bits = all(same(*pair) for pair in pairs.values())
+    ok = float(ours.step_count) == float(theirs.steps[0]) and (bits if FLOAT_MATH else max(worst.values()) <= 1e-6)
     ok = ok and (not master or all(torch.equal(l, p.to(dtype)) for l, p in zip(low, ours_p)))
-    tell(ok, name, "the same bits" if not bits else ", ".join(f"{what} {value:.1e}" for what, value in worst.items()))
+    tell(ok, name, "the same bits" if bits else ", ".join(f"{what} {value:.1e} ({100 * differing(*pairs[what]):.4f} %)" for what, value in worst.items()))
+    if uneven:
+        far, share = away(ours_p, unscaled.p), differing(ours_p, unscaled.p)
+        tell(far <= 1e-6 if high == torch.float32 else share <= 1e-4, f"{name}, torch as its compiler left it", f"parameters {far:.1e}, {100 * share:.4f} % differ")
     ours.close()
 
 
@@ -189,8 +212,9 @@ def edges(library):
                 for _ in range(3):
                     ours.step()
                     theirs.step()
-                worst = away(ours_p, their_p)
-                tell(worst <= 1e-6, f"{str(dtype)[6:]}, {many} tensors that begin {shift} elements off", "the same bits" if same(ours_p, their_p) else f"{worst:.1e}")
+                worst, bits = away(ours_p, their_p), same(ours_p, their_p)
+                tell(bits if FLOAT_MATH else worst <= 1e-6, f"{str(dtype)[6:]}, {many} tensors that begin {shift} elements off",
+                     "the same bits" if bits else f"{worst:.1e}, {100 * differing(ours_p, their_p):.4f} %")
                 ours.close()
     ours = Ours(library, [torch.empty(0, device="cuda")], [torch.empty(0, device="cuda")], **options)
     ours.step()
@@ -209,7 +233,7 @@ def edges(library):
     theirs.step()
     theirs.step()
     for name, piece in {"the first": p[:16], "those around 2^31": p[2 ** 31 - 8:2 ** 31 + 8], "the last": p[-16:]}.items():
-        tell(away([piece], tail_p) <= 1e-6, f"{huge} elements: {name}", "")
+        tell(same([piece], tail_p) if FLOAT_MATH else away([piece], tail_p) <= 1e-6, f"{huge} elements: {name}", "")
     tell(bool((p[::4097] == p[0]).all()), f"{huge} elements: every 4097th as the first", "")
     ours.close()
     del p, g, ours
@@ -260,12 +284,15 @@ def chunked(library, tensors, state, dtype, large, doubles):
     return step
 
 
-def time_sizes(library, others):
+SIZES_IN_TENSORS = [(1_000_000_000, 100), (10_000, 10), (100_000, 100), (1_000_000, 1000), (10_000_000, 10_000), (10_000_000, 10), (30_000_000, 300),
+                    (100_000_000, 100), (100_000_000, 1000), (350_000_000, 310)]
+
+
+def time_sizes(library, others, sizes):
     a, b = (torch.ones(2 ** 29, device="cuda") for _ in range(2))
     rows = []
     for dtype in (torch.float32, torch.bfloat16):
-        for elements, count in ((1_000_000_000, 100), (10_000, 10), (100_000, 100), (1_000_000, 1000), (10_000_000, 10_000),
-                                (10_000_000, 10), (30_000_000, 300), (100_000_000, 100), (100_000_000, 1000), (350_000_000, 310)):
+        for elements, count in sizes:
             p, g = ([torch.full((elements // count,), 0.01, device="cuda", dtype=dtype) for _ in range(count)] for _ in range(2))
             for x, y in zip(p, g):
                 x.grad = y
@@ -308,7 +335,7 @@ def time_sizes(library, others):
 
 def predict(library, rows):
     """What cudiag-gpu measured for torch's fused step, against torch itself."""
-    program = pathlib.Path(sys.argv[1]).resolve().parent / "cudiag-gpu"
+    program = library.path.parent / "cudiag-gpu"
     begin = time.monotonic()
     done = subprocess.run([program, "--runs", "11"], capture_output=True, text=True, timeout=500)
     print(f"cudiag-gpu: status {done.returncode} in {time.monotonic() - begin:.1f} s\n{done.stderr[-300:] if done.returncode else ''}")
@@ -325,8 +352,21 @@ def predict(library, rows):
                 print(f"    {row['dtype']} {row['elements']:,} in {row['tensors']:,}: cudiag-gpu {kind} {row['ms']['median']:.4f} ms, torch {other['ms']:.4f}")
 
 
+def images(path):
+    """The fatbins within a file, by their hash (their layout: diagnose/elf/fatbin.h)."""
+    data, found, at = path.read_bytes(), set(), -1
+    while (at := data.find(b"\x50\xed\x55\xba", at + 1)) >= 0:
+        version, header, size = struct.unpack_from("<HHQ", data, at + 4)
+        if version == 1 and at + header + size <= len(data):
+            found.add(hashlib.sha256(data[at:at + header + size]).hexdigest())
+    return found
+
+
 def main():
     library = Library(pathlib.Path(sys.argv[1]).resolve())
+    program = library.path.parent / "cudiag-gpu"
+    if program.exists():
+        tell(bool(images(program)) and images(library.path) == images(program), "the kernels are those of cudiag-gpu", "")
     others = {name: Library(pathlib.Path(path).resolve()) for name, _, path in (a.partition("=") for a in sys.argv[2:]) if path}
     parts = [a for a in sys.argv[2:] if "=" not in a] or ["equal", "edges", "time", "predict"]
     print(f"torch {torch.__version__}, {torch.cuda.get_device_name()}, float math {FLOAT_MATH}, large tables {LARGE}")
@@ -336,7 +376,7 @@ def main():
         equal(library)
     if "edges" in parts:
         edges(library)
-    rows = time_sizes(library, others) if "time" in parts else []
+    rows = time_sizes(library, others, SIZES_IN_TENSORS) if "time" in parts else time_sizes(library, others, SIZES_IN_TENSORS[:3]) if "brief" in parts else []
     torch.cuda.empty_cache()
     if "predict" in parts:
         predict(library, rows)
