@@ -159,6 +159,7 @@ struct Standing {
     uintptr_t next;      // the dlopen that comes after ours
     bool is_ours;        // the file is this library
     const char* behind;  // whose `next` is, if that is not libc
+    void* of_libc;       // libc's own dlopen
 };
 
 bool begins_with(const char* text, const char* begin) {
@@ -168,29 +169,37 @@ bool begins_with(const char* text, const char* begin) {
 int find_standing(struct dl_phdr_info* info, size_t /*size*/, void* data) {
     auto& standing = *static_cast<Standing*>(data);
     const char* const path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+    const char* const soname = soname_of(*info);
     if (holds_this_code(*info)) {
         standing.is_ours = strcmp(path, standing.file) == 0;
-    } else if (holds_address(*info, standing.next)) {
-        const char* const soname = soname_of(*info);
-        const bool is_libc =
-            soname != nullptr && (begins_with(soname, "libc.") || begins_with(soname, "libdl."));
-        standing.behind = is_libc || path[0] == '\0' ? nullptr : path;
+    } else if (soname != nullptr &&
+               (begins_with(soname, "libc.") || begins_with(soname, "libdl."))) {
+        void* const own = exported_address(*info, "dlopen");
+        standing.of_libc = standing.of_libc != nullptr ? standing.of_libc : own;
+    } else if (holds_address(*info, standing.next) && path[0] != '\0') {
+        standing.behind = path;
     }
     return 0;
 }
 
 // A library that stands in for dlopen as we do may ask dladdr whose `dlopen` is, to open itself:
 // so does Nsight Compute's libcuda-injection.so, which hands itself out for libcuda.so.1. With ours
-// before its own, dladdr names us; what it means is itself. Who calls does not tell: it may jump.
-const char* meant(const char* file, uintptr_t next) {
+// before its own, dladdr names us; what it means is itself, and libc's dlopen, where its own would
+// have gone on to. Who calls does not tell: it may jump. True if it was so: `file` is changed.
+bool is_meant_for_behind(const char*& file, void*& dlopen) {
     constexpr char kOurs[] = "libcudiag.so";
     const size_t length = file == nullptr ? 0 : strlen(file);
     if (length < sizeof kOurs || strcmp(file + length - (sizeof kOurs - 1), kOurs) != 0) {
-        return file;
+        return false;
     }
-    Standing standing{file, next, false, nullptr};
+    Standing standing{file, reinterpret_cast<uintptr_t>(dlopen), false, nullptr, nullptr};
     (void)dl_iterate_phdr(find_standing, &standing);
-    return standing.is_ours && standing.behind != nullptr ? standing.behind : file;
+    if (!standing.is_ours || standing.behind == nullptr || standing.of_libc == nullptr) {
+        return false;
+    }
+    file = standing.behind;
+    dlopen = standing.of_libc;
+    return true;
 }
 
 }  // namespace
@@ -200,10 +209,12 @@ extern "C" {
 
 // Called by the entries in dl.S, which jump to what these return.
 void* cudiag_enter_dlopen(const char* file, int mode, uintptr_t caller, const char** handed_on) {
-    const auto next = cudiag::originals_with_loader().dlopen;
-    *handed_on = cudiag::meant(file, reinterpret_cast<uintptr_t>(next));
-    cudiag::enter(*handed_on, mode, caller, nullptr);
-    return cudiag::or_nothing(next);
+    void* next = cudiag::or_nothing(cudiag::originals_with_loader().dlopen);
+    *handed_on = file;
+    if (!cudiag::is_meant_for_behind(*handed_on, next)) {
+        cudiag::enter(file, mode, caller, nullptr);
+    }
+    return next;
 }
 
 void* cudiag_enter_dlmopen(long name_space, const char* file, int mode, uintptr_t caller) {

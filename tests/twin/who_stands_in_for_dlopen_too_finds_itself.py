@@ -6,7 +6,7 @@ if MACHINE:
     cannot_run_here("the emulator preloads the shim alone")
 bed = Bed()
 program = bed.program("asks_for_the_driver.c")
-for library, flags in (("libcalls.so", ()), ("libjumps.so", ("-DJUMPS", "-O2", "-fno-stack-protector"))):
+for library, flags in (("libcuda-calls.so", ()), ("libcuda-jumps.so", ("-DJUMPS", "-O2", "-fno-stack-protector"))):
     stand_in = bed.shared(library, "hands_itself_out.c", *flags)
     for env in ({}, {"CUDIAG": "off"}):
         both = bed.twin(program, env={"LD_PRELOAD": stand_in, **env})

@@ -1,5 +1,5 @@
-/* As Nsight Compute's libcuda-injection.so: has a dlopen of its own, which gives this library for libcuda.so.1. Which file this is it asks
- * dladdr of its own dlopen, and so gets whoever comes before it. */
+/* As Nsight Compute's libcuda-injection.so (seen with LD_DEBUG): has a dlopen of its own, which gives this library for whatever is named like
+ * the driver. Which file this is it asks dladdr of its own dlopen, and so gets whoever comes before it; that file alone it hands on. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <string.h>
@@ -8,19 +8,20 @@ int cuInit(unsigned flags) { return (int)flags; }
 
 void* dlopen(const char* file, int mode) {
     static void* (*next)(const char*, int);
-    if (next == NULL) *(void**)&next = dlsym(RTLD_NEXT, "dlopen");
-    if (file != NULL && strcmp(file, "libcuda.so.1") == 0) {
+    static char self[4096];
+    static int inside;
+    void* (*volatile whoever)(const char*, int) = dlopen;
+    if (next == NULL) {
         Dl_info mine;
-        void* (*volatile whoever)(const char*, int) = dlopen;
-        if (dladdr((void*)whoever, &mine) == 0) return NULL;
-#ifdef JUMPS
-        static char path[4096];
-        strncpy(path, mine.dli_fname, sizeof path - 1);
-        return whoever(path, mode);
-#else
-        void* volatile handle = whoever(mine.dli_fname, mode);
-        return handle;
-#endif
+        *(void**)&next = dlsym(RTLD_NEXT, "dlopen");
+        if (dladdr((void*)whoever, &mine) != 0) strncpy(self, mine.dli_fname, sizeof self - 1);
     }
-    return next(file, mode);
+    if (file == NULL || strcmp(file, self) == 0 || strstr(file, "libcuda") == NULL) return next(file, mode);
+    if (inside++) return NULL;
+#ifdef JUMPS
+    return whoever(self, mode);
+#else
+    void* volatile handle = whoever(self, mode);
+    return handle;
+#endif
 }
