@@ -4,9 +4,14 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/profile_files.h"
+
+namespace CLI {
+class App;
+}
 
 namespace cudiag {
 
@@ -31,6 +36,14 @@ struct ReportOptions {
 int report_command(const ReportOptions& options);
 
 int explain_command(const std::string& slug);  // "" lists the slugs
+
+struct ExplainedFinding {
+    std::string_view slug;
+    std::string_view meaning;  // one line
+};
+
+// All findings that have a text, sorted.
+std::vector<ExplainedFinding> explained_findings();
 
 struct LibsOptions {
     std::string target;  // a file or a pid
@@ -71,10 +84,16 @@ struct InPlaceOptions {
 
 int in_place_command(const InPlaceOptions& options);
 
+// For the shells' completion: candidates for the last of the words behind "cudiag", one a line,
+// WORD<TAB>MEANING; ":files" and ":commands" are for the shell to fill in.
+int complete_command(const CLI::App& app, const std::vector<std::string>& words);
+
 // One clear line on stderr: "cudiag: WHAT".
 void complain(const std::string& what);
 
-// Absolute path of libcudiag.so: beside the command, or in ../lib; "" if it is not there.
+// Absolute path of libcudiag.so: beside the command, or in ../lib, ../lib64 or ../lib/TRIPLET of
+// it;
+// "" if it is not there.
 std::string shim_path();
 
 }  // namespace cudiag

@@ -18,16 +18,26 @@ bool is_text(std::string_view name) {
 
 }  // namespace
 
+std::vector<ExplainedFinding> explained_findings() {
+    std::vector<std::string_view> names = embedded_files();
+    std::sort(names.begin(), names.end());
+    std::vector<ExplainedFinding> findings;
+    for (const std::string_view name : names) {
+        if (is_text(name)) {
+            const std::string_view text = embedded_file(name);
+            // The first line is "# SLUG: meaning".
+            const std::string_view line = text.substr(2, text.find('\n') - 2);
+            const std::size_t colon = line.find(": ");
+            findings.push_back({line.substr(0, colon), line.substr(colon + 2)});
+        }
+    }
+    return findings;
+}
+
 int explain_command(const std::string& slug) {
     if (slug.empty()) {
-        std::vector<std::string_view> names = embedded_files();
-        std::sort(names.begin(), names.end());
-        for (const std::string_view name : names) {
-            if (is_text(name)) {
-                const std::string_view text = embedded_file(name);
-                // The first line is "# SLUG: meaning".
-                fmt::print("{}\n", text.substr(2, text.find('\n') - 2));
-            }
+        for (const auto& [name, meaning] : explained_findings()) {
+            fmt::print("{}: {}\n", name, meaning);
         }
         return kNothingFound;
     }

@@ -92,6 +92,10 @@ int parse_and_dispatch(int argc, char** argv) {
     in_place->add_option("--when", in_place_options.when)
         ->check(CLI::IsMember({"exit", "early", "lock", "build"}));
 
+    std::vector<std::string> words;
+    CLI::App* complete = app.add_subcommand("complete", "Started by a shell")->group("");
+    complete->add_option("words", words);
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& success) {
@@ -126,6 +130,9 @@ int parse_and_dispatch(int argc, char** argv) {
     }
     if (*bench) {
         return bench_adam_command(bench_options);
+    }
+    if (*complete) {
+        return complete_command(app, words);
     }
     return *lib ? lib_command() : in_place_command(in_place_options);
 }

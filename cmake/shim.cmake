@@ -23,4 +23,3 @@ set_target_properties(cudiag_shim PROPERTIES OUTPUT_NAME cudiag LINKER_LANGUAGE 
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin LINK_DEPENDS ${CUDIAG_EXPORTS})
 target_link_options(cudiag_shim PRIVATE -Wl,--version-script=${CUDIAG_EXPORTS} -Wl,-z,defs -Wl,-z,lazy -Wl,--as-needed
   -Wl,--hash-style=gnu -Wl,-O1 -nostartfiles)
-install(TARGETS cudiag_shim LIBRARY DESTINATION lib)

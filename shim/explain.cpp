@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -48,13 +49,46 @@ Explanation late;
 bool early_started = false;
 bool starting = false;
 
+bool is_program(const char* path) {
+    struct stat status {};
+
+    return syscall(SYS_newfstatat, AT_FDCWD, path, &status, 0) == 0 && S_ISREG(status.st_mode) &&
+           access(path, X_OK) == 0;
+}
+
+bool ends_with(const char* text, const char* end) {
+    const size_t length = strlen(text);
+    const size_t tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+// The command of the same installation (cli/lib.cpp looks the other way): beside this library, as
+// it is built; PREFIX/bin for PREFIX/lib and lib64; PREFIX/bin for PREFIX/lib/TRIPLET. From no
+// other directory does one lead anywhere: what is there would be somebody else's.
 bool find_command(char* path, size_t size) {
-    for (const char* place : {"cudiag", "../bin/cudiag", "../../bin/cudiag"}) {
-        if (own_neighbour(place, path, size) && access(path, X_OK) == 0) {
-            return true;
+    static char directory[kPath];
+    if (!own_path(directory, sizeof directory)) {
+        return false;
+    }
+    *strrchr(directory, '/') = '\0';
+    Text beside{path, size};
+    beside.add(directory).add("/cudiag");
+    if (!beside.cut() && is_program(path)) {
+        return true;
+    }
+    if (!ends_with(directory, "/lib") && !ends_with(directory, "/lib64")) {
+        char* triplet = strrchr(directory, '/');
+        if (triplet != nullptr) {
+            *triplet = '\0';
+        }
+        if (!ends_with(directory, "/lib")) {
+            return false;
         }
     }
-    return false;
+    *strrchr(directory, '/') = '\0';
+    Text in_prefix{path, size};
+    in_prefix.add(directory).add("/bin/cudiag");
+    return !in_prefix.cut() && is_program(path);
 }
 
 bool prepare(Explanation& explanation, const char* when) {

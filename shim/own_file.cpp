@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t kPath = 4096;
 
-// Path of our own file by /proc/self/maps: the link map holds the name as LD_PRELOAD gave it, which
-// may be relative.
+}  // namespace
+
 bool own_path(char* path, size_t size) {
     const int maps = openat(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (maps < 0) {
@@ -56,8 +56,6 @@ bool own_path(char* path, size_t size) {
     (void)close(maps);
     return found;
 }
-
-}  // namespace
 
 bool own_neighbour(const char* place, char* path, size_t size) {
     static char self[kPath];

@@ -1,27 +1,12 @@
 """A root with glibc 2.31 (Debian 11, as Ubuntu 20.04), where dlopen is in libdl.so.2: the file built here loads there and
 records. The root is made once by debootstrap, and kept below the build directory."""
 import fake_driver
+from roots import debian_root
 from twin import *
 
 if MACHINE:
     cannot_run_here("one machine at a time")
-need("debootstrap", "chroot")
-if os.getuid() != 0:
-    cannot_run_here("not root: debootstrap and chroot need it")
-root = Path(os.environ.get("CUDIAG_CACHE", tempfile.gettempdir())) / "bullseye"
-if not (root / "usr/bin/perl").exists() or not (root / ".complete").exists():
-    shutil.rmtree(root, ignore_errors=True)
-    root.parent.mkdir(parents=True, exist_ok=True)
-    sources = "\n".join(p.read_text() for p in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")] if p.is_file())
-    mirrors = re.findall(r"^(?:deb(?:\s+\[.*?\])?\s+|URIs:\s*)(https?://\S*?/debian)/?\s", sources + "\n", re.M) + ["http://deb.debian.org/debian"]
-    for mirror in dict.fromkeys(mirrors):
-        made = subprocess.run(["debootstrap", "--variant=minbase", "bullseye", str(root), mirror], capture_output=True, text=True, timeout=800)
-        if made.returncode == 0:
-            (root / ".complete").touch()
-            break
-        shutil.rmtree(root, ignore_errors=True)
-    else:
-        cannot_run_here(f"debootstrap cannot make a bullseye root: {(made.stderr or made.stdout).strip().splitlines()[-1:]}")
+root = debian_root("bullseye")
 
 bed = Bed()
 place = root / "twin"
