@@ -55,13 +55,15 @@ def _mount(*words):
 class Try:
     """A root of that Debian to do as one likes in. The mounts are this process's own, and end with it."""
 
-    def __init__(self, suite):
+    def __init__(self, suite, on_disk=False):
+        """on_disk: what it writes is too much for memory."""
         lower = debian_root(suite)
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
             cannot_run_here("no mount namespace may be made here")
         _mount("--make-rprivate", "/")
         self._place = Path(tempfile.mkdtemp())
-        _mount("-t", "tmpfs", "tmpfs", self._place)
+        if not on_disk:
+            _mount("-t", "tmpfs", "tmpfs", self._place)
         self._upper, work, self.root = (self._place / name for name in ("upper", "work", "root"))
         for directory in (self._upper, work, self.root):
             directory.mkdir()
@@ -73,8 +75,10 @@ class Try:
         return self
 
     def __exit__(self, *_):
-        subprocess.run(["umount", "-R", "-l", str(self._place)])
-        self._place.rmdir()
+        subprocess.run(["umount", "-R", "-l", str(self.root)])
+        if os.path.ismount(self._place):
+            subprocess.run(["umount", "-l", str(self._place)])
+        shutil.rmtree(self._place)
 
     def put(self, file, at="/root"):
         """Copies a file there; its path inside."""
@@ -85,18 +89,18 @@ class Try:
         (self.root / path.lstrip("/")).write_text(text)
         return path
 
-    def run(self, *command, **variables):
+    def run(self, *command, limit_s=LIMIT_S, **variables):
         """Runs it inside, with no variables but these and the usual ones."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
                        "DEBIAN_FRONTEND": "noninteractive"} | variables
         # Given inside: a preload is for the command, not for chroot.
         words = [shutil.which("chroot"), str(self.root), "/usr/bin/env", "-i", *(f"{k}={v}" for k, v in environment.items())]
-        done = subprocess.run([*words, *map(str, command)], capture_output=True, text=True, timeout=LIMIT_S, cwd="/")
+        done = subprocess.run([*words, *map(str, command)], capture_output=True, text=True, timeout=limit_s, cwd="/")
         return Result(done.returncode, done.stdout, done.stderr)
 
-    def must(self, *command, **variables):
+    def must(self, *command, **options):
         """The same, for what has to succeed: its stdout."""
-        done = self.run(*command, **variables)
+        done = self.run(*command, **options)
         if done.status != 0:
             fail(f"{' '.join(map(str, command))}: {done.status}\n{done.stdout}{done.stderr}")
         return done.stdout
