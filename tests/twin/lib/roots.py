@@ -76,6 +76,8 @@ class Try:
 
     def __exit__(self, *_):
         subprocess.run(["umount", "-R", "-l", str(self.root)])
+        if os.path.ismount(self.root) or any(self.root.iterdir()):
+            fail(f"{self.root} is still mounted: not removed")   # /dev of this machine lies below it
         if os.path.ismount(self._place):
             subprocess.run(["umount", "-l", str(self._place)])
         shutil.rmtree(self._place)
@@ -85,9 +87,16 @@ class Try:
         shutil.copy(file, self.root / at.lstrip("/"))
         return f"{at}/{Path(file).name}"
 
-    def write(self, path, text):
-        (self.root / path.lstrip("/")).write_text(text)
-        return path
+    def network(self):
+        """Lets apt and pip reach from inside what they reach from here; gives the variables to run them with."""
+        for file in ("/etc/resolv.conf", "/etc/pip.conf"):
+            if os.path.exists(file):
+                shutil.copy(file, self.root / file[1:])
+        variables = {name: os.environ[name] for name in ("http_proxy", "https_proxy", "PIP_INDEX_URL") if name in os.environ}
+        if os.environ.get("PIP_CERT"):
+            shutil.copy(os.environ["PIP_CERT"], self.root / "etc/pip-cert.pem")
+            variables["PIP_CERT"] = "/etc/pip-cert.pem"
+        return variables
 
     def run(self, *command, limit_s=LIMIT_S, **variables):
         """Runs it inside, with no variables but these and the usual ones."""
