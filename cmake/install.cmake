@@ -6,6 +6,9 @@ include(GNUInstallDirs)
 # All are built into one directory. What is named here is installed, in every package.
 set(CUDIAG_PROGRAMS cudiag)
 set(CUDIAG_LIBRARIES libcudiag.so)
+if(CUDIAG_SHIM_ONLY)
+  set(CUDIAG_PROGRAMS)
+endif()
 
 set(CUDIAG_PACKAGE "" CACHE STRING "Which package is made (scripts/package tells): deb, tar, or none")
 set(CUDIAG_BUILT "${CMAKE_BINARY_DIR}/bin" CACHE PATH
