@@ -124,8 +124,8 @@ int bench_adam_command(const BenchOptions& options) {
     const std::string program = gpu_program();
     if (program.empty()) {
         complain(
-            "cudiag-gpu is not beside this command: cudiag was built without nvcc, so nothing "
-            "can be measured");
+            "cudiag-gpu is not beside this command: packages have none, and a build without nvcc "
+            "makes none; so nothing can be measured");
         return kCouldNotRun;
     }
     if (options.elements == 0 && isatty(STDERR_FILENO) != 0) {

@@ -15,4 +15,3 @@ set_target_properties(cudiag_cupti PROPERTIES OUTPUT_NAME cudiag-cupti LINKER_LA
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin LINK_DEPENDS ${CUDIAG_CUPTI_EXPORTS})
 target_link_options(cudiag_cupti PRIVATE -Wl,--version-script=${CUDIAG_CUPTI_EXPORTS} -Wl,-z,defs -Wl,-z,lazy -Wl,--as-needed
   -Wl,--hash-style=gnu -Wl,-O1 -nostartfiles)
-install(TARGETS cudiag_cupti LIBRARY DESTINATION lib)

@@ -1,11 +1,11 @@
 # What an installation holds, and where: `cmake --install build --prefix P` and every package of scripts/package come from here.
-#   P/bin/cudiag   P/lib[/TRIPLET]/libcudiag.so   P/share/man, P/share/doc/cudiag, completions for bash, zsh and fish
+#   P/bin/cudiag   P/lib[/TRIPLET]/libcudiag.so, libcudiag-cupti.so   P/share/man, P/share/doc/cudiag, completions for bash, zsh and fish
 # The command and the library find each other by these places alone (cli/lib.cpp, shim/explain.cpp).
 include(GNUInstallDirs)
 
 # All are built into one directory. What is named here is installed, in every package.
 set(CUDIAG_PROGRAMS cudiag)
-set(CUDIAG_LIBRARIES libcudiag.so)
+set(CUDIAG_LIBRARIES libcudiag.so libcudiag-cupti.so)
 if(CUDIAG_SHIM_ONLY)
   set(CUDIAG_PROGRAMS)
 endif()
@@ -24,6 +24,10 @@ endif()
 set(share "${prefix}${CMAKE_INSTALL_DATADIR}")
 set(doc "${prefix}${CMAKE_INSTALL_DOCDIR}")
 
+# cudiag-gpu cannot be static (it opens libcuda.so.1), so it needs the glibc that it was built with: no package has it.
+if(TARGET cudiag-gpu AND NOT SKBUILD AND CUDIAG_PACKAGE STREQUAL "")
+  list(APPEND CUDIAG_PROGRAMS cudiag-gpu)
+endif()
 list(TRANSFORM CUDIAG_PROGRAMS PREPEND "${CUDIAG_BUILT}/" OUTPUT_VARIABLE programs)
 list(TRANSFORM CUDIAG_LIBRARIES PREPEND "${CUDIAG_BUILT}/" OUTPUT_VARIABLE libraries)
 install(PROGRAMS ${programs} DESTINATION "${bin}")

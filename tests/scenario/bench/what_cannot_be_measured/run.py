@@ -24,4 +24,4 @@ alone = world.root / "bin"
 alone.mkdir()
 shutil.copy(COMMAND, alone)
 done = subprocess.run([alone / "cudiag", "bench", "adam"], capture_output=True, text=True, env=world.variables())
-assert done.returncode == 3 and "built without nvcc" in done.stderr and len(done.stderr.splitlines()) == 1, done
+assert done.returncode == 3 and "is not beside this command" in done.stderr and len(done.stderr.splitlines()) == 1, done
