@@ -32,6 +32,40 @@ std::map<int, int> limits_in(const EntryRead& entry, Field field) {
     return limits;
 }
 
+std::optional<CudaDevice> device_of(const EntryRead& entry) {
+    const auto ordinal = entry.number(Field::device_ordinal);
+    if (!ordinal) {
+        return std::nullopt;
+    }
+    return CudaDevice{.ordinal = *ordinal,
+                      .name = std::string{entry.text(Field::value)},
+                      .limits = limits_in(entry, Field::limit)};
+}
+
+SlowCode slow_code_of(const EntryRead& entry, const std::string& kernel) {
+    return {.time_ns = entry.realtime_ns,
+            .tid = static_cast<std::int32_t>(entry.tid),
+            .call = std::string{entry.text(Field::name)},
+            .duration_ns = entry.number(Field::duration_ns).value_or(0),
+            .file = std::string{entry.text(Field::path)},
+            .address = entry.number(Field::code_offset).value_or(0),
+            .code_kind = std::string{entry.text(Field::type)},
+            .kernel = kernel,
+            .device = device_of(entry),
+            .python = frames_of(entry)};
+}
+
+RuntimeError runtime_error_of(const EntryRead& entry) {
+    return {.time_ns = entry.realtime_ns,
+            .tid = static_cast<std::int32_t>(entry.tid),
+            .error = entry.number(Field::error).value_or(0),
+            .text = std::string{entry.text(Field::text)},
+            .library = std::string{entry.text(Field::path)},
+            .caller = std::string{entry.text(Field::caller)},
+            .caller_offset = entry.number(Field::caller_offset).value_or(0),
+            .python = frames_of(entry)};
+}
+
 FailedCudaCall failed_call_of(const EntryRead& entry) {
     FailedCudaCall call;
     call.time_ns = entry.realtime_ns;
@@ -57,11 +91,7 @@ FailedCudaCall failed_call_of(const EntryRead& entry) {
     call.bytes_total = entry.number(Field::bytes_total);
     call.code_file = entry.text(Field::path);
     call.code_address = entry.number(Field::code_offset).value_or(0);
-    if (const auto ordinal = entry.number(Field::device_ordinal)) {
-        call.device = CudaDevice{.ordinal = *ordinal,
-                                 .name = std::string{entry.text(Field::value)},
-                                 .limits = limits_in(entry, Field::limit)};
-    }
+    call.device = device_of(entry);
     call.function_limits = limits_in(entry, Field::function_limit);
     return call;
 }
@@ -334,6 +364,15 @@ void add_cuda_facts(const Recording& recording, Process& process) {
                 break;
             case EntryKind::cuda_core:
                 process.gpu_core = core_of(entry, process);
+                break;
+            case EntryKind::cuda_code_slow:
+                process.slow_code.push_back(
+                    slow_code_of(entry, entry.text(Field::argument).empty()
+                                            ? kernels.name(entry.number(Field::handle).value_or(0))
+                                            : std::string{entry.text(Field::argument)}));
+                break;
+            case EntryKind::runtime_error_asked:
+                process.runtime_errors.push_back(runtime_error_of(entry));
                 break;
             case EntryKind::cuda_call_failed: {
                 FailedCudaCall call = failed_call_of(entry);

@@ -8,6 +8,8 @@
 #include <fstream>
 
 #include "diagnose/cuda_facts.h"
+#include "diagnose/elf/elf_file.h"
+#include "diagnose/nccl_facts.h"
 #include "diagnose/proc.h"
 
 namespace cudiag {
@@ -47,6 +49,16 @@ std::string message_of(const EntryRead& entry) {
         }
     }
     return others.empty() ? message : "('" + message + "'" + others + ")";
+}
+
+// "c10::DistBackendError", as the exception's type_info names it: a type without "_Z".
+PythonException native_exception_of(const EntryRead& entry) {
+    return {.time_ns = entry.realtime_ns,
+            .type = demangle("_Z" + std::string{entry.text(Field::type)}),
+            .message = std::string{entry.text(Field::text)},
+            .python = {},
+            .chain = 0,
+            .native = true};
 }
 
 Module module_of(const EntryRead& entry) {
@@ -155,6 +167,9 @@ Process facts_of(const Recording& recording) {
                                               .python = frames_of(entry),
                                               .chain = entry.number(Field::chain).value_or(0)});
                 break;
+            case EntryKind::native_exception:
+                process.exceptions.push_back(native_exception_of(entry));
+                break;
             case EntryKind::child_ended:
                 process.deaths.push_back(
                     {.time_ns = entry.realtime_ns,
@@ -174,7 +189,6 @@ Process facts_of(const Recording& recording) {
             case EntryKind::cuda_graph:
             case EntryKind::cuda_site:
             case EntryKind::cuda_tracking:
-            case EntryKind::cuda_core:  // of CUDA: add_cuda_facts
             case EntryKind::profile:
             case EntryKind::profile_window:
             case EntryKind::profile_client:
@@ -183,6 +197,10 @@ Process facts_of(const Recording& recording) {
             case EntryKind::device_records:
             case EntryKind::optimizer:
             case EntryKind::optimizer_step:  // of profiles: diagnose/optimizer/recorded.cpp
+            case EntryKind::cuda_core:
+            case EntryKind::cuda_code_slow:
+            case EntryKind::runtime_error_asked:  // of CUDA: add_cuda_facts
+            case EntryKind::nccl_call:            // of NCCL: add_nccl_facts
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal
@@ -193,6 +211,7 @@ Process facts_of(const Recording& recording) {
         }
     }
     add_cuda_facts(recording, process);
+    add_nccl_facts(recording, process);
     return process;
 }
 

@@ -49,6 +49,37 @@ struct PythonException {
     std::string message;
     std::vector<PythonFrame> python;
     std::uint64_t chain = 0;
+    bool native = false;  // of C++: it came to std::terminate; no chain and no frames
+};
+
+// A call of NCCL that gave an error, or made a communicator (result 0).
+struct NcclCall {
+    std::uint64_t time_ns = 0;
+    std::int32_t tid = 0;
+    std::string name;
+    std::uint64_t result = 0;  // an ncclResult_t; of ncclCommGetAsyncError what it told
+    std::string text;          // NCCL's own words for that result
+    std::string last_error;    // its last warning of any kind, as ncclGetLastError gives it (2.13)
+    std::string library;       // path of the libnccl that was called
+    std::string caller;        // module that called; "" if unknown
+    std::uint64_t caller_offset = 0;
+    std::vector<PythonFrame> python;  // innermost first
+    std::optional<std::uint64_t> rank, ranks;
+    std::optional<std::int32_t> device;  // as the driver numbers it, where the caller had one
+    std::uint64_t communicator = 0;
+    std::uint64_t duration_ns = 0;
+};
+
+// The words for an error of CUDA's runtime were asked for: programs do that to show them.
+struct RuntimeError {
+    std::uint64_t time_ns = 0;
+    std::int32_t tid = 0;
+    std::uint64_t error = 0;  // a cudaError_t
+    std::string text;
+    std::string library;  // path of the libcudart
+    std::string caller;   // module that asked; "" if unknown
+    std::uint64_t caller_offset = 0;
+    std::vector<PythonFrame> python;
 };
 
 // The libcuda that the process asked.
@@ -65,6 +96,20 @@ struct CudaDevice {
 
     std::optional<int> limit(int attribute) const;
     int compute_capability() const;  // 90 for 9.0; 0 if not known
+};
+
+// A call of the driver that took long: it compiled code, or read much of it.
+struct SlowCode {
+    std::uint64_t time_ns = 0;  // when it was over
+    std::int32_t tid = 0;
+    std::string call;  // "cuLaunchKernel", of the first launch of a kernel
+    std::uint64_t duration_ns = 0;
+    std::string file;           // that holds the code; "" if it is in no file
+    std::uint64_t address = 0;  // in it, as its own headers count; 0 with a whole file
+    std::string code_kind;      // of code that was loaded: "PTX", "fatbin", "cubin"; else ""
+    std::string kernel;         // mangled; "" if not about one
+    std::optional<CudaDevice> device;
+    std::vector<PythonFrame> python;
 };
 
 // How a kernel was launched.
@@ -149,8 +194,11 @@ struct Process {
     std::vector<AskedProgram> asked_programs;
     std::optional<CudaDriver> cuda_driver;
     std::vector<FailedCudaCall> cuda_failures;  // in their order; repeats are left out
-    std::vector<CudaLaunch> launches;           // by time; those that the driver refused are not
-    std::uint64_t launches_lost = 0;            // older ones, overwritten
+    std::vector<SlowCode> slow_code;
+    std::vector<RuntimeError> runtime_errors;
+    std::vector<NcclCall> nccl_calls;
+    std::vector<CudaLaunch> launches;  // by time; those that the driver refused are not
+    std::uint64_t launches_lost = 0;   // older ones, overwritten
     std::vector<StreamProgress> progress;
     std::string tracking;  // of CUDIAG_TRACK: why it was off, though asked for; "" if it was not
     bool tracked = false;  // CUDIAG_TRACK worked

@@ -122,6 +122,14 @@ enum class EntryKind : std::uint16_t {
     device_records = 30,  // records: DeviceRecords, one behind another
     optimizer = 31,       // index, text: lines "key\tvalue…" (shim/step_hooks.py)
     optimizer_step = 32,  // records: one StepRecord
+    nccl_call = 40,  // a call of NCCL that gave an error or made a communicator: name, error (a
+                     // ncclResult_t), path of its library, caller, frames, rank, ranks, device
+    native_exception = 41,  // the C++ exception that ended the process: type, mangled; text
+    cuda_code_slow = 42,    // a call of the driver took as long as only its compiler takes: name,
+                            // duration_ns, path and code_offset, argument; of the device as in a
+                            // cuda_call_failed; handle, of a kernel
+    runtime_error_asked = 43,  // the words for an error of cudart were asked for: name, error,
+                               // text, path of cudart, caller, frames
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.
@@ -136,11 +144,12 @@ enum class Field : std::uint16_t {
     caller = 7,       // path of the module that called
     python_file = 8,  // with python_line and python_function: one frame, the innermost first
     python_function = 9,
-    type = 10,     // an exception's type
-    cgroup = 11,   // path of the memory cgroup, below its mount point
-    opens = 12,    // paths, the oldest first, each ended by NUL and begun by '+' if the file
-                   // could be opened, by '-' if not
-    records = 32,  // fixed structures of a profile, one behind another
+    type = 10,        // an exception's type
+    cgroup = 11,      // path of the memory cgroup, below its mount point
+    opens = 12,       // paths, the oldest first, each ended by NUL and begun by '+' if the file
+                      // could be opened, by '-' if not
+    records = 32,     // fixed structures of a profile, one behind another
+    last_error = 40,  // ncclGetLastError's, after the call
     // unsigned 64-bit
     python_line = 64,
     flags = 65,          // dlopen's mode
@@ -195,6 +204,11 @@ enum class Field : std::uint16_t {
     not_kept = 163,       // records that found no room in the file
     spent = 164,          // ns that our work on CUPTI's buffers took
     shared = 165,         // 1: another client had CUPTI record as well
+    // of calls
+    rank = 170,          // in the communicator to be
+    ranks = 171,         // how many it is to have
+    duration_ns = 172,   // of the call
+    communicator = 173,  // an ncclComm_t
 };
 
 // Text fields of a cuda_call_failed: `path`, the file that holds the code (or is it); `value`, the

@@ -79,6 +79,14 @@ std::string name_of(EntryKind kind) {
             return "optimizer";
         case EntryKind::optimizer_step:
             return "optimizer_step";
+        case EntryKind::nccl_call:
+            return "nccl_call";
+        case EntryKind::native_exception:
+            return "native_exception";
+        case EntryKind::cuda_code_slow:
+            return "cuda_code_slow";
+        case EntryKind::runtime_error_asked:
+            return "runtime_error_asked";
     }
     return std::to_string(static_cast<int>(kind));
 }
@@ -120,7 +128,15 @@ std::string name_of(Field field) {
                                         "level",          "device_ordinal",
                                         "limit",          "function_limit",
                                         "code_offset",    "launched"};
+    constexpr const char* kLater[] = {"rank", "ranks", "duration_ns", "communicator"};
+    if (field == Field::last_error) {
+        return "last_error";
+    }
     const auto number = static_cast<std::size_t>(field);
+    if (const auto first = static_cast<std::size_t>(Field::rank);
+        number >= first && number - first < std::size(kLater)) {
+        return kLater[number - first];
+    }
     if (number < std::size(kTexts)) {
         return kTexts[number];
     }
