@@ -2,6 +2,7 @@
 # thread-local storage laid out at start, and binds lazily (a symbol that a foreign libc lacks must not end the program).
 file(GLOB CUDIAG_SHIM_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shim/*.cpp ${PROJECT_SOURCE_DIR}/shim/*.S
   ${PROJECT_SOURCE_DIR}/shim/cuda/*.cpp
+  ${PROJECT_SOURCE_DIR}/shim/nccl/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.cpp
   ${PROJECT_SOURCE_DIR}/shim/intercept/*.S)
 # .incbin is no dependency that the compiler tells of.

@@ -10,14 +10,17 @@
 
 #include "record/keep_errno.h"
 #include "shim/asked.h"
+#include "shim/bindings.h"
 #include "shim/build.h"
 #include "shim/cuda/core_dump.h"
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
+#include "shim/cuda/runtime_errors.h"
 #include "shim/explain.h"
 #include "shim/forks.h"
 #include "shim/journal.h"
 #include "shim/modules.h"
+#include "shim/nccl/calls.h"
 #include "shim/originals.h"
 #include "shim/profile.h"
 #include "shim/python.h"
@@ -55,6 +58,9 @@ void begin_afresh() {
     forget_run_directory();
     forget_modules();
     forget_driver_calls();
+    forget_nccl_calls();
+    forget_runtime_errors();
+    forget_rebinding();
     forget_explanation();
     forget_step();
     forget_last_exception();
@@ -93,6 +99,7 @@ void begin() {
     read_profile_setting();
     watch_forks(begin_afresh);
     ask_for_core_dumps();
+    rebind(When::at_start);
     if (on_exit != nullptr) {
         (void)on_exit(at_exit, nullptr);
     }

@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 namespace cudiag {
 namespace {
@@ -30,14 +31,26 @@ const T* at(const struct dl_phdr_info& info, ElfW(Addr) address) {
     return pointer_to<const T>(address < info.dlpi_addr ? info.dlpi_addr + address : address);
 }
 
-Tables tables_of(const struct dl_phdr_info& info) {
-    Tables tables{};
-    const ElfW(Dyn)* dynamic = nullptr;
+#if defined(__x86_64__)
+constexpr uint32_t kJumpSlot = R_X86_64_JUMP_SLOT;
+constexpr uint32_t kGlobData = R_X86_64_GLOB_DAT;
+#else
+constexpr uint32_t kJumpSlot = R_AARCH64_JUMP_SLOT;
+constexpr uint32_t kGlobData = R_AARCH64_GLOB_DAT;
+#endif
+
+const ElfW(Dyn) * dynamic_of(const struct dl_phdr_info& info) {
     for (int i = 0; i < info.dlpi_phnum; ++i) {
         if (info.dlpi_phdr[i].p_type == PT_DYNAMIC) {
-            dynamic = pointer_to<const ElfW(Dyn)>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
+            return pointer_to<const ElfW(Dyn)>(info.dlpi_addr + info.dlpi_phdr[i].p_vaddr);
         }
     }
+    return nullptr;
+}
+
+Tables tables_of(const struct dl_phdr_info& info) {
+    Tables tables{};
+    const ElfW(Dyn)* dynamic = dynamic_of(info);
     if (dynamic == nullptr) {
         return tables;
     }
@@ -144,6 +157,55 @@ void* by_sysv_hash(const struct dl_phdr_info& info, const Tables& tables, const 
     return nullptr;
 }
 
+// Relocations of one table, with the object's own symbols.
+struct Relocations {
+    const ElfW(Rela) * first;
+    size_t bytes;
+    size_t relative;  // of them, at the beginning: without a symbol
+};
+
+// Is the slot in what ld.so makes read-only after relocation? It rounds both ends down to pages
+// (glibc, elf/dl-reloc.c, _dl_protect_relro).
+bool is_read_only(const struct dl_phdr_info& info, uintptr_t slot) {
+    const uintptr_t page = getauxval(AT_PAGESZ);
+    bool writable = false;
+    for (int i = 0; i < info.dlpi_phnum; ++i) {
+        const ElfW(Phdr)& segment = info.dlpi_phdr[i];
+        const uintptr_t begin = info.dlpi_addr + segment.p_vaddr;
+        const uintptr_t end = begin + segment.p_memsz;
+        if (segment.p_type == PT_GNU_RELRO && slot >= (begin & ~(page - 1)) &&
+            slot < (end & ~(page - 1))) {
+            return true;
+        }
+        writable = writable || (segment.p_type == PT_LOAD && (segment.p_flags & PF_W) != 0 &&
+                                slot >= begin && slot < end);
+    }
+    return !writable;
+}
+
+// How many there were.
+size_t visit_imports(const struct dl_phdr_info& info, const Tables& tables,
+                     const Relocations& relocations, const char* beginning,
+                     void (*visit)(const Import& import, void* data), void* data) {
+    const size_t length = strlen(beginning);
+    const size_t count = relocations.bytes / sizeof(ElfW(Rela));
+    size_t found = 0;
+    for (size_t i = relocations.relative; relocations.first != nullptr && i < count; ++i) {
+        const ElfW(Rela)& relocation = relocations.first[i];
+        const auto type = static_cast<uint32_t>(ELF64_R_TYPE(relocation.r_info));
+        if (type != kJumpSlot && type != kGlobData) {
+            continue;
+        }
+        const char* name = tables.strings + tables.symbols[ELF64_R_SYM(relocation.r_info)].st_name;
+        if (strncmp(name, beginning, length) == 0) {
+            const uintptr_t slot = info.dlpi_addr + relocation.r_offset;
+            visit({name, pointer_to<void*>(slot), is_read_only(info, slot)}, data);
+            ++found;
+        }
+    }
+    return found;
+}
+
 }  // namespace
 
 bool holds_address(const struct dl_phdr_info& info, uintptr_t address) {
@@ -174,6 +236,58 @@ void* exported_address(const struct dl_phdr_info& info, const char* name) {
 
 const char* soname_of(const struct dl_phdr_info& info) {
     return tables_of(info).soname;
+}
+
+bool needs_library(const struct dl_phdr_info& info, const char* beginning) {
+    const Tables tables = tables_of(info);
+    const ElfW(Dyn)* dynamic = dynamic_of(info);
+    for (; dynamic != nullptr && tables.strings != nullptr && dynamic->d_tag != DT_NULL;
+         ++dynamic) {
+        if (dynamic->d_tag == DT_NEEDED &&
+            strncmp(tables.strings + dynamic->d_un.d_val, beginning, strlen(beginning)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void for_each_import(const struct dl_phdr_info& info, const char* beginning,
+                     void (*visit)(const Import& import, void* data), void* data) {
+    const Tables tables = tables_of(info);
+    Relocations by_table{};
+    Relocations others{};
+    bool with_addends = true;
+    for (const ElfW(Dyn)* dynamic = dynamic_of(info);
+         dynamic != nullptr && dynamic->d_tag != DT_NULL; ++dynamic) {
+        switch (dynamic->d_tag) {
+            case DT_JMPREL:
+                by_table.first = at<ElfW(Rela)>(info, dynamic->d_un.d_ptr);
+                break;
+            case DT_PLTRELSZ:
+                by_table.bytes = dynamic->d_un.d_val;
+                break;
+            case DT_PLTREL:
+                with_addends = dynamic->d_un.d_val == DT_RELA;
+                break;
+            case DT_RELA:
+                others.first = at<ElfW(Rela)>(info, dynamic->d_un.d_ptr);
+                break;
+            case DT_RELASZ:
+                others.bytes = dynamic->d_un.d_val;
+                break;
+            case DT_RELACOUNT:
+                others.relative = dynamic->d_un.d_val;
+                break;
+            default:
+                break;
+        }
+    }
+    if (tables.symbols == nullptr || tables.strings == nullptr || !with_addends) {
+        return;
+    }
+    if (visit_imports(info, tables, by_table, beginning, visit, data) == 0) {
+        (void)visit_imports(info, tables, others, beginning, visit, data);
+    }
 }
 
 uint64_t tls_bytes_of(const struct dl_phdr_info& info) {

@@ -11,10 +11,12 @@
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/kernels.h"
 #include "shim/cuda/launches.h"
+#include "shim/cuda/runtime_errors.h"
 #include "shim/forks.h"
 #include "shim/hot_state.h"
 #include "shim/lifecycle.h"
 #include "shim/modules.h"
+#include "shim/nccl/calls.h"
 #include "shim/run_directory.h"
 #include "shim/start_environment.h"
 #include "shim/text.h"
@@ -317,6 +319,8 @@ void discard_session(bool last) {
     if (!last) {
         forget_modules();
         forget_driver_calls();
+        forget_nccl_calls();
+        forget_runtime_errors();
         begin_another();
         store_state(SessionState::idle);
     }

@@ -5,11 +5,13 @@
 
 #include "record/keep_errno.h"
 #include "record/writer.h"
+#include "shim/bindings.h"
 #include "shim/cuda/asked_driver.h"
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/kernels.h"
 #include "shim/cuda/launches.h"
 #include "shim/cuda/progress.h"
+#include "shim/cuda/slow_code.h"
 #include "shim/loaded_object.h"
 #include "shim/modules.h"
 #include "shim/profile.h"
@@ -195,6 +197,12 @@ void waited_for(Role role, uint64_t began, void* handle) {
     }
 }
 
+// Calls in which the driver may compile code.
+constexpr bool readies_code(Role role) {
+    return role == Role::load_file || role == Role::load || role == Role::lookup ||
+           role == Role::lookup_kernel || role == Role::function_of_kernel;
+}
+
 constexpr bool is_wait(Role role) {
     return role == Role::context_wait || role == Role::stream_wait ||
            role == Role::stream_wait_ptsz;
@@ -321,13 +329,14 @@ struct Wrapper<entry, int(Arguments...)> {
         if constexpr (is_launch(kRole)) {
             return launch(function, __builtin_return_address(0), arguments...);
         } else {
-            const uint64_t began = is_wait(kRole)   ? read_ticks()
-                                   : is_slow(kRole) ? slow_call_begins()
-                                                    : 0;
+            const uint64_t began = is_wait(kRole)        ? read_ticks()
+                                   : readies_code(kRole) ? monotonic_ns()
+                                                         : 0;
+            const uint64_t in_profile = is_slow(kRole) ? slow_call_begins() : 0;
             const int result = function(arguments...);
             if constexpr (is_slow(kRole)) {
                 slow_call_ended(kRole == Role::allocation ? SlowCall::allocation : SlowCall::load,
-                                began);
+                                in_profile);
             }
             if (kRole == Role::capture_ended && (result == 0 || result == kInvalidated)) {
                 note_capture(false);
@@ -340,6 +349,15 @@ struct Wrapper<entry, int(Arguments...)> {
                 waited_for(kRole, began, arguments...);
             } else {
                 Noted<kRole>::succeeded(arguments...);
+                if constexpr (readies_code(kRole)) {
+                    const CallDetails details = Noted<kRole>::details(arguments...);
+                    note_if_slow({.name = kCalls[entry].name,
+                                  .began_ns = began,
+                                  .handle = details.handle,
+                                  .image = details.image,
+                                  .file = kRole == Role::load_file ? details.name : nullptr,
+                                  .kernel = kRole == Role::load_file ? nullptr : details.name});
+                }
             }
             return result;
         }
@@ -363,7 +381,7 @@ struct Wrapper<entry, int(Arguments...)> {
 
     // The program gets its launch's own result: the error comes back from its next call as well.
     __attribute__((noinline, cold)) static void settle(const Launch& launch, const void* caller) {
-        const int waited = settle_launch(launch);
+        const int waited = settle_launch(launch, kCalls[entry].name);
         if (waited != 0) {
             CallDetails details;
             details.launch = &launch;
@@ -483,6 +501,7 @@ void* stand_in_for(const char* name, void* address) {
     const bool is_new = load(&real[entry]) != address;
     if (is_new) {
         learn(entry, address);
+        rebind(When::later);  // what calls the runtime or NCCL is there by now
     }
     // From now on calls are noted, most of them without the GIL; here it is often held.
     prove_python_memory(is_new ? LookForPython::yes : LookForPython::no);

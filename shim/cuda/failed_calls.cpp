@@ -4,13 +4,14 @@
 
 #include "record/keep_errno.h"
 #include "shim/cuda/asked_driver.h"
+#include "shim/cuda/device_fields.h"
 #include "shim/cuda/driver_log.h"
 #include "shim/cuda/kernels.h"
 #include "shim/cuda/progress.h"
+#include "shim/fields.h"
 #include "shim/forks.h"
 #include "shim/modules.h"
-#include "shim/python.h"
-#include "shim/session.h"
+#include "shim/repeats.h"
 
 namespace cudiag {
 namespace {
@@ -37,20 +38,7 @@ constexpr int kHarmless[] = {1, 2, 9, 98, 200, 209, 218, 222, 701, 720, 912};
 // Those of code that was not accepted.
 constexpr int kOfCode[] = {200, 209, 218, 222};
 
-// CUdevice_attribute, CUfunction_attribute (cuda.h): limits on which launches fail.
-constexpr int kDeviceLimits[] = {1 /* threads a block */,
-                                 2,
-                                 3,
-                                 4 /* block */,
-                                 5,
-                                 6,
-                                 7 /* grid */,
-                                 8 /* shared memory a block */,
-                                 12 /* registers a block */,
-                                 16 /* multiprocessors */,
-                                 75,
-                                 76 /* compute capability */,
-                                 97 /* shared memory a block at most, if asked for */};
+// CUfunction_attribute (cuda.h): limits on which launches fail.
 constexpr int kFunctionLimits[] = {0 /* threads a block */,
                                    1 /* static shared memory */,
                                    3 /* local memory */,
@@ -59,32 +47,7 @@ constexpr int kFunctionLimits[] = {0 /* threads a block */,
                                    6 /* binary version */,
                                    8 /* dynamic shared memory at most */};
 
-// Fields of an entry to be; those that do not fit are left out.
-class Fields {
-  public:
-    void add(FieldValue value) {
-        if (count_ < kMostOwn) {
-            values_[count_++] = value;
-        }
-    }
-
-    void add_frames(PythonFrames& frames) { count_ += frames.collect(values_ + count_); }
-
-    bool note(EntryKind kind) { return cudiag::note(kind, values_, count_); }
-
-  private:
-    static constexpr size_t kMostOwn = 48;
-    FieldValue values_[kMostOwn + kPythonFields] = {};
-    size_t count_ = 0;
-};
-
-struct Alike {
-    uint64_t key;  // which function, error and caller; 0: free
-    uint32_t count;
-};
-
-Alike seen[kMost];
-uint32_t noted = 0;
+Repeats<kMost, kMostAlike> repeats;
 bool sticky_noted = false;
 bool asked = false;  // a libcuda was asked, and its version is known
 uint64_t version = 0;
@@ -93,35 +56,6 @@ bool driver_noted = false;
 bool is_answer(Errors errors, int error) {
     return error == kNotReady || errors == Errors::none ||
            (errors == Errors::not_capture && error >= kFirstOfCapture && error <= kLastOfCapture);
-}
-
-// 8 bits of the function, 10 of the error (the largest is 999), 46 of the address; never 0, since
-// an error is not.
-uint64_t key_of(size_t entry, int error, uintptr_t caller) {
-    constexpr unsigned kErrorBits = 10;
-    constexpr unsigned kCallerBits = 46;
-    const uint64_t number =
-        (static_cast<uint64_t>(entry) << kErrorBits) |
-        (static_cast<uint64_t>(static_cast<unsigned>(error)) % (1U << kErrorBits));
-    return (number << kCallerBits) | (caller & ((uint64_t{1} << kCallerBits) - 1));
-}
-
-bool is_new(uint64_t key) {
-    if (__atomic_load_n(&noted, __ATOMIC_RELAXED) >= kMost) {
-        return false;
-    }
-    for (Alike& alike : seen) {
-        uint64_t found = 0;
-        if (!__atomic_compare_exchange_n(&alike.key, &found, key, false, __ATOMIC_RELAXED,
-                                         __ATOMIC_RELAXED) &&
-            found != key) {
-            continue;
-        }
-        return __atomic_load_n(&alike.count, __ATOMIC_RELAXED) < kMostAlike &&
-               __atomic_fetch_add(&alike.count, 1, __ATOMIC_RELAXED) < kMostAlike &&
-               __atomic_fetch_add(&noted, 1, __ATOMIC_RELAXED) < kMost;
-    }
-    return false;
 }
 
 void ask_version() {
@@ -141,14 +75,6 @@ bool is_one_of(int error, const int (&list)[size]) {
     return false;
 }
 
-uint64_t unsigned_of(int number) {
-    return static_cast<uint64_t>(static_cast<unsigned>(number));
-}
-
-uint64_t limit_of(int attribute, int value) {
-    return unsigned_of(attribute) << 32 | unsigned_of(value);
-}
-
 void add_launch(const Launch& launch, bool waited, Fields& fields) {
     fields.add(FieldValue::of(Field::handle, launch.function));
     fields.add(FieldValue::of(Field::stream, launch.stream));
@@ -164,27 +90,6 @@ void add_launch(const Launch& launch, bool waited, Fields& fields) {
     if (waited) {
         fields.add(FieldValue::of(Field::launched, uint64_t{1}));
     }
-}
-
-// Of the current device, whose name is put into `name`; its number, or -1.
-int add_device(char* name, int size, Fields& fields) {
-    const AskedDriver& driver = asked_driver();
-    int device = -1;
-    if (driver.cuCtxGetDevice == nullptr || driver.cuCtxGetDevice(&device) != 0) {
-        return -1;
-    }
-    fields.add(FieldValue::of(Field::device_ordinal, unsigned_of(device)));
-    if (driver.cuDeviceGetName != nullptr && driver.cuDeviceGetName(name, size, device) == 0) {
-        fields.add(FieldValue::of(Field::value, name, strnlen(name, static_cast<size_t>(size))));
-    }
-    for (const int attribute : kDeviceLimits) {
-        int value = 0;
-        if (driver.cuDeviceGetAttribute != nullptr &&
-            driver.cuDeviceGetAttribute(&value, attribute, device) == 0) {
-            fields.add(FieldValue::of(Field::limit, limit_of(attribute, value)));
-        }
-    }
-    return device;
 }
 
 void add_function(uint64_t handle, int device, Fields& fields) {
@@ -233,15 +138,6 @@ void add_jit_log(const void* image, char* log, size_t size, Fields& fields) {
     }
 }
 
-// The file in which the code stands. Where it was given in memory of no file, there is none.
-void add_code(uint64_t image, char* path, size_t size, Fields& fields) {
-    uint64_t offset = 0;
-    if (image != 0 && module_holding(image, path, size, &offset)) {
-        fields.add(FieldValue::of(Field::path, path));
-        fields.add(FieldValue::of(Field::code_offset, offset));
-    }
-}
-
 struct Buffers {
     char caller[kPath];
     char path[kPath];
@@ -264,7 +160,7 @@ void add_details(int error, const CallDetails& details, Buffers& buffers, Fields
     }
     if (is_one_of(error, kOfCode)) {
         const auto image = reinterpret_cast<uintptr_t>(details.image);
-        add_code(image != 0 ? image : image_of(handle), buffers.path, sizeof buffers.path, fields);
+        add_code(fields, image != 0 ? image : image_of(handle), buffers.path, sizeof buffers.path);
         if (details.is_module && image != 0) {
             add_jit_log(details.image, buffers.log, sizeof buffers.log, fields);
         }
@@ -272,7 +168,7 @@ void add_details(int error, const CallDetails& details, Buffers& buffers, Fields
     if (!is_one_of(error, kHarmless)) {
         return;
     }
-    const int device = add_device(buffers.device, sizeof buffers.device, fields);
+    const int device = add_device(fields, buffers.device, sizeof buffers.device);
     if (details.launch != nullptr && details.launch->kind == HotKind::launch) {
         add_function(handle, device, fields);
     }
@@ -302,7 +198,7 @@ __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, si
                          is_launch && !details.waited);
     const bool first_sticky =
         is_sticky(error) && !__atomic_exchange_n(&sticky_noted, true, __ATOMIC_ACQ_REL);
-    if (!is_new(key_of(entry, error, caller)) && !first_sticky) {
+    if (!repeats.is_new(key_of_call(entry, error, caller)) && !first_sticky) {
         return;
     }
     ask_version();
@@ -357,10 +253,7 @@ void note_driver() {
 }
 
 void forget_driver_calls() {
-    for (Alike& alike : seen) {
-        alike = {};
-    }
-    noted = 0;
+    repeats.forget();
     sticky_noted = false;
     driver_noted = false;
 }

@@ -93,6 +93,7 @@ void note_kernel(HandleKind kind, uint64_t handle, uint64_t code, const char* na
     }
     const FieldValue fields[] = {FieldValue::of(Field::handle, handle),
                                  FieldValue::of(Field::name, name)};
+    expect_first_launch();
     if (has_room(sizeof(EntryHead) + 3 * sizeof(FieldHead) + strlen(name))) {
         (void)note(EntryKind::cuda_function, fields, 2);
     }
@@ -107,6 +108,7 @@ void note_function_of_kernel(uint64_t function, uint64_t kernel) {
     }
     const FieldValue fields[] = {FieldValue::of(Field::handle, function),
                                  FieldValue::of(Field::of_handle, kernel)};
+    expect_first_launch();
     if (has_room(sizeof(EntryHead) + 4 * sizeof(FieldHead))) {
         (void)note(EntryKind::cuda_function, fields, 2);
     }

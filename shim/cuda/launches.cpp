@@ -10,6 +10,7 @@
 #include "shim/cuda/failed_calls.h"
 #include "shim/cuda/progress.h"
 #include "shim/cuda/sites.h"
+#include "shim/cuda/slow_code.h"
 #include "shim/profile.h"
 #include "shim/session.h"
 #include "shim/start_environment.h"
@@ -22,6 +23,11 @@ constinit thread_local OwnRing own_ring;
 namespace {
 
 constexpr uint32_t kCaptures = kCount - 1;
+
+// Launches that are timed after a look-up: a runtime looks a kernel up for its first launch, and
+// other threads launch meanwhile. Who looks up all kernels at the start loads them there as well.
+constexpr int kTimed = 64;
+int to_be_timed = 0;
 
 bool prepared = false;
 constexpr size_t kContexts = 64;
@@ -129,6 +135,12 @@ __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
     const KeepErrno keep;
     const uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED);
     launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
+    if ((now & kFresh) != 0) {
+        launch.began_ns = monotonic_ns();
+        if (__atomic_sub_fetch(&to_be_timed, 1, __ATOMIC_RELAXED) <= 0) {
+            (void)__atomic_and_fetch(&hot_state.watch, ~kFresh, __ATOMIC_ACQ_REL);
+        }
+    }
     if ((now & kCaptures) != 0 && is_capturing(launch)) {
         launch.flags |= kCapturing;
         return;
@@ -141,8 +153,11 @@ __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
     }
 }
 
-int settle_launch(const Launch& launch) {
+int settle_launch(const Launch& launch, const char* call) {
     const KeepErrno keep;
+    if (launch.began_ns != 0) {
+        note_if_slow({.name = call, .began_ns = launch.began_ns, .handle = launch.function});
+    }
     if ((launch.flags & kCapturing) != 0) {
         return 0;
     }
@@ -161,6 +176,11 @@ int settle_launch(const Launch& launch) {
         note_waited(WaitedFor::stream, launch.stream, began);
     }
     return result;
+}
+
+void expect_first_launch() {
+    __atomic_store_n(&to_be_timed, kTimed, __ATOMIC_RELAXED);
+    (void)__atomic_or_fetch(&hot_state.watch, kFresh, __ATOMIC_ACQ_REL);
 }
 
 void note_waited(WaitedFor what, uint64_t handle, uint64_t began) {
@@ -243,6 +263,7 @@ void forget_launches() {
     hot_state.watch = 0;
     forget_progress();
     forget_sites();
+    forget_slow_code();
 }
 
 }  // namespace cudiag

@@ -22,6 +22,7 @@ struct Launch {
     uint16_t flags = 0;
     uint32_t mark = 0;
     uint32_t site = 0;
+    uint64_t began_ns = 0;  // of a launch that may be the first of its kernel
 };
 
 // Opens the recording with rings, and what a process that launches needs beside it (the driver's
@@ -42,9 +43,12 @@ extern constinit thread_local OwnRing own_ring;
 // Bits of hot_state.watch; below them the number of captures that are going on.
 inline constexpr uint32_t kTrack = 1U << 31;
 inline constexpr uint32_t kSync = 1U << 30;
-inline constexpr uint32_t kCount = 1U << 29;
+inline constexpr uint32_t kFresh = 1U << 29;  // a kernel was just looked up: its code may be made
+                                              // ready in its first launch
+inline constexpr uint32_t kCount = 1U << 28;
 
-// The rare ways of note_launch: a thread's first launch; a launch that is captured or marked.
+// The rare ways of note_launch: a thread's first launch; a launch that is captured, marked or
+// timed.
 void take_ring();
 void watch_launch(Launch& launch);
 
@@ -80,10 +84,14 @@ __attribute__((always_inline)) inline void note_launch(Launch& launch) {
 }
 
 inline bool must_settle() {
-    return (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) & (kTrack | kSync)) != 0;
+    return (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) & (kTrack | kSync | kFresh)) != 0;
 }
 
-int settle_launch(const Launch& launch);
+// `call`: the function's name.
+int settle_launch(const Launch& launch, const char* call);
+
+// A kernel was looked up: the next launches are timed.
+void expect_first_launch();
 
 // A wait succeeded that began at those ticks; of a stream (as in Launch::stream) or of a context
 // (0: the current one).

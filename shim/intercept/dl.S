@@ -2,7 +2,8 @@
 // make the shim the caller, and the caller's DT_RPATH, DT_RUNPATH, $ORIGIN and namespace would be lost.
 // The exec functions with a variable argument list jump too: only a jump hands it on untouched.
 //
-// dlsym jumps as well, for RTLD_NEXT and RTLD_DEFAULT; only names like the driver's ("cu" and a capital) are looked at first.
+// dlsym jumps as well, for RTLD_NEXT and RTLD_DEFAULT; only names like the driver's ("cu" and a capital) and NCCL's ("ncc") are
+// looked at first.
 //
 // Each entry calls a note function with the arguments, and the return address; it returns the
 // address to jump to (never null). All argument registers are kept.
@@ -75,11 +76,14 @@ ENTRY dlmopen
     jmp *%rax
 LEAVE dlmopen
 
-// void* dlsym(void* handle, const char* name). Nearly every name leaves after one or two compares.
+// void* dlsym(void* handle, const char* name). Nearly every name leaves after one to three compares.
 ENTRY dlsym
     testq %rsi, %rsi
     je 1f
-    cmpb $'c', (%rsi)
+    movzbl (%rsi), %eax
+    cmpb $'n', %al
+    je 3f
+    cmpb $'c', %al
     jne 1f
     cmpb $'u', 1(%rsi)
     jne 1f
@@ -91,6 +95,10 @@ ENTRY dlsym
     testq %rax, %rax
     je 2f
     jmp *%rax
+3:  cmpb $'c', 1(%rsi)
+    jne 1b
+    cmpb $'c', 2(%rsi)
+    jne 1b
 2:  NOTE_AND_JUMP cudiag_enter_dlsym
 LEAVE dlsym
 
@@ -190,10 +198,12 @@ ENTRY dlmopen
     RESTORE_AND_JUMP
 LEAVE dlmopen
 
-// Nearly every name leaves after one or two compares.
+// Nearly every name leaves after one to three compares.
 ENTRY dlsym
     cbz x1, 1f
     ldrb w9, [x1]
+    cmp w9, #'n'
+    b.eq 3f
     cmp w9, #'c'
     b.ne 1f
     ldrb w9, [x1, #1]
@@ -207,6 +217,12 @@ ENTRY dlsym
     ldr x17, [x17, #:lo12:cudiag_real_dlsym]
     cbz x17, 2f
     br x17
+3:  ldrb w9, [x1, #1]
+    cmp w9, #'c'
+    b.ne 1b
+    ldrb w9, [x1, #2]
+    cmp w9, #'c'
+    b.ne 1b
 2:  SAVE_ARGUMENTS
     bl cudiag_enter_dlsym
     RESTORE_AND_JUMP

@@ -7,6 +7,7 @@
 
 #include "record/keep_errno.h"
 #include "shim/asked.h"
+#include "shim/bindings.h"
 #include "shim/cuda/driver.h"
 #include "shim/explain.h"
 #include "shim/exports.h"
@@ -147,6 +148,9 @@ void enter(const char* file, int mode, uintptr_t caller, const long* name_space)
             prepare_profile();
         }
         remember_asked(file, mode, caller, name_space);
+        if (!in_vfork_child()) {
+            rebind(When::later);
+        }
         // An import has the GIL, and frames to compare.
         if (driver_is_known()) {
             prove_python_memory();
