@@ -36,6 +36,20 @@ void add_unfinished(const Process& process, Finding& finding) {
     }
 }
 
+// The exception that nobody caught, where that is what ended it.
+void add_exception(const Process& process, Finding& finding) {
+    if (process.exceptions.empty() || !process.exceptions.front().native) {
+        return;
+    }
+    constexpr std::size_t kLongest = 300;
+    const PythonException& thrown = process.exceptions.front();
+    const std::string line = thrown.message.substr(0, thrown.message.find('\n'));
+    finding.evidence["exception"] = thrown.type;
+    finding.evidence["exception_text"] = line;
+    finding.title += fmt::format(": nobody caught {}{}", thrown.type,
+                                 line.empty() ? "" : ": " + line.substr(0, kLongest));
+}
+
 }  // namespace
 
 std::optional<Finding> process_killed(const Process& process,
@@ -71,6 +85,9 @@ std::optional<Finding> process_killed(const Process& process,
     finding.evidence["last_events"] = std::move(last);
     finding.evidence["exit_path"] =
         aborted ? "abort()" : "none of exit, _exit, quick_exit, abort or exec was called";
+    if (aborted) {
+        add_exception(process, finding);
+    }
     add_unfinished(process, finding);
     finding.limits = signal != 0 ? "names the signal, not its sender"
                                  : "which signal it was is known to the parent process only (start "

@@ -7,6 +7,7 @@
 
 #include "shim/exports.h"
 #include "shim/lifecycle.h"
+#include "shim/native_exception.h"
 #include "shim/originals.h"
 
 namespace {
@@ -49,6 +50,7 @@ CUDIAG_EXPORT void quick_exit(int status) {
 }
 
 CUDIAG_EXPORT void abort() {
+    cudiag::note_native_exception(reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
     cudiag::finish(cudiag::EndHow::abort, SIGABRT);
     if (const auto real = cudiag::originals().abort) {
         real();
