@@ -38,6 +38,16 @@ class Collector {
         return found == findings_.end() ? nullptr : &*found;
     }
 
+    // The finding in that process whose `error` begins so; nullptr if there is none.
+    Finding* find_error(std::int32_t pid, const std::string& beginning) {
+        const auto found = std::find_if(findings_.begin(), findings_.end(), [&](const Finding& f) {
+            return f.pid == pid && f.evidence.contains("error") &&
+                   f.evidence["error"].is_string() &&
+                   f.evidence["error"].get<std::string>().rfind(beginning, 0) == 0;
+        });
+        return found == findings_.end() ? nullptr : &*found;
+    }
+
     std::vector<Finding> take() { return std::move(findings_); }
 
   private:
@@ -238,10 +248,24 @@ void link_ranks(std::vector<Finding>& findings) {
     }
 }
 
+// std::terminate aborts a process whose exception nobody has caught: what explains the exception
+// explains that end.
+void link_termination(const Process& process, const std::string& death, Collector& out) {
+    if (process.exceptions.empty() || !process.exceptions.front().native) {
+        return;
+    }
+    if (Finding* cause = out.find_error(process.pid, process.exceptions.front().type + ": ")) {
+        cause->cause_of.push_back(death);
+    }
+}
+
 // The driver aborts a process of whose GPU it has written a core dump.
 void judge_death(const Process& process, Finding finding, Collector& out) {
     const std::string signal = finding.evidence.value("signal", "");
     const std::string id = out.add(std::move(finding));
+    if (signal == "SIGABRT" || signal == "not seen") {
+        link_termination(process, id, out);
+    }
     Finding* cause = out.find(process.pid, "cuda-async-error");
     if (cause != nullptr && first_exception(process) != nullptr &&
         (signal == "SIGABRT" || signal == "not seen")) {

@@ -37,6 +37,34 @@ bool names(const PythonException& exception, const FailedCudaCall& call) {
            (!call.text.empty() && exception.message.find(call.text) != std::string::npos);
 }
 
+bool is_just_before_the_end(const Process& process, std::uint64_t time_ns) {
+    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
+    return process.end_time_ns == 0 || process.end_time_ns - time_ns < kJustBefore;
+}
+
+// A program that had the runtime put an error into words, and ended: what it wrote is not seen.
+std::optional<Told> told_by_runtime(const Process& process) {
+    if (process.runtime_errors.empty() || had_other_words(process)) {
+        return std::nullopt;
+    }
+    const RuntimeError& last = process.runtime_errors.back();
+    if (!is_just_before_the_end(process, last.time_ns)) {
+        return std::nullopt;
+    }
+    Told told;
+    told.code = static_cast<int>(last.error);
+    told.error = fmt::format("{} (asked of {} by {})", last.text,
+                             last.library.substr(last.library.rfind('/') + 1), last.caller);
+    if (const FailedCudaCall* failed = call_with(process, told.code)) {
+        told.call = failed->name;
+    }
+    told.time_ns = last.time_ns;
+    told.tid = last.tid;
+    told.python = last.python;
+    told.inferred = "the program asked for the words of this error, and ended just after it";
+    return told;
+}
+
 }  // namespace
 
 const FailedCudaCall* call_with(const Process& process, int code) {
@@ -76,6 +104,9 @@ std::optional<Told> told_of(const Process& process) {
             return told;
         }
     }
+    if (auto told = told_by_runtime(process)) {
+        return told;
+    }
     if (process.cuda_failures.empty()) {
         return std::nullopt;
     }
@@ -85,10 +116,7 @@ std::optional<Told> told_of(const Process& process) {
         told.error = process.exceptions.front().type + ": " + process.exceptions.front().message;
         return told;
     }
-    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
-    const bool recent =
-        process.end_time_ns == 0 || process.end_time_ns - last.time_ns < kJustBefore;
-    if (had_other_words(process) || !recent) {
+    if (had_other_words(process) || !is_just_before_the_end(process, last.time_ns)) {
         return std::nullopt;
     }
     Told told = told_by_call(last);

@@ -58,6 +58,12 @@ std::vector<const NcclCause*> all_nccl_causes() {
     return result;
 }
 
+std::string nccl_result_name(int code) {
+    const auto& results = nccl().table.results;
+    const auto found = results.find(code);
+    return found == results.end() ? std::string{} : found->second;
+}
+
 std::vector<std::string> nccl_problems() {
     return nccl().problem.empty() ? std::vector<std::string>{}
                                   : std::vector<std::string>{nccl().problem};
@@ -68,6 +74,11 @@ NcclTable parse_nccl_texts(std::string_view json) {
     DataObject file = data_file(json, "nccl_texts.json", keep);
     NcclTable table;
     table.texts = read_pattern_table(file);
+    for (DataObject& entry : file.objects("results")) {
+        table.results[entry.code("code")] = entry.text("name");
+        entry.nothing_else();
+    }
+    table.results_source = file.text("results_source");
     for (DataObject& entry : file.objects("causes")) {
         NcclCause cause = cause_of(entry);
         const std::string name = cause.name;

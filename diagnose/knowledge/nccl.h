@@ -39,8 +39,13 @@ std::vector<const NcclCause*> all_nccl_causes();
 // As knowledge_problems(), of this file.
 std::vector<std::string> nccl_problems();
 
+// "ncclSystemError" for 2; "" for a number that nccl.h does not have.
+std::string nccl_result_name(int code);
+
 struct NcclTable {
     PatternTable texts;
+    std::map<int, std::string> results;
+    std::string results_source;
     std::map<std::string, NcclCause, std::less<>> causes;
 };
 

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "diagnose/cuda/state.h"
+#include "diagnose/cuda/told.h"
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/case.h"
@@ -17,7 +18,7 @@ namespace cudiag {
 namespace {
 
 // What the texts of one message tell together.
-struct Told {
+struct Words {
     std::string error, result, last_error, version;
     const NcclCause* cause = nullptr;
     TextValues values;
@@ -30,8 +31,8 @@ std::string value_of(const FoundText& text, const char* key) {
 
 // Nothing, if the message does not say that NCCL failed. Words of a cause alone are words of NCCL's
 // only beside its name: "Call to socket failed" may be anybody's.
-std::optional<Told> told_by(const std::string& message) {
-    Told told;
+std::optional<Words> told_by(const std::string& message) {
+    Words told;
     for (const FoundText& text : nccl_texts_of(message)) {
         const auto keep = [&](const char* key, std::string& to) {
             if (to.empty()) {
@@ -150,6 +151,116 @@ std::string limit_text(std::uint64_t limit) {
 // docker and containerd give a container 64 MB of /dev/shm.
 constexpr std::uint64_t kShmOfContainers = 64ULL << 20U;
 
+// The last call before that time which gave this result ("": any error).
+const NcclCall* failed_call(const Process& process, const std::string& result,
+                            std::uint64_t until_ns) {
+    const auto found = std::find_if(
+        process.nccl_calls.rbegin(), process.nccl_calls.rend(), [&](const NcclCall& call) {
+            return call.result != 0 && (until_ns == 0 || call.time_ns <= until_ns) &&
+                   (result.empty() || nccl_result_name(static_cast<int>(call.result)) == result);
+        });
+    return found == process.nccl_calls.rend() ? nullptr : &*found;
+}
+
+// What NCCL itself said of the call, where the program's words do not hand it on.
+void complete(Words& told, const NcclCall& call) {
+    if (told.result.empty()) {
+        told.result = nccl_result_name(static_cast<int>(call.result));
+    }
+    if (told.last_error.empty()) {
+        told.last_error = call.last_error;
+    }
+    const bool by_result_alone = told.cause == nullptr || told.cause == nccl_cause(told.result);
+    for (const FoundText& text : nccl_texts_of(call.last_error)) {
+        if (const std::string cause = value_of(text, "cause"); by_result_alone && !cause.empty()) {
+            told.cause = nccl_cause(cause);
+            told.values = text.values;
+            break;
+        }
+    }
+    if (told.cause == nullptr) {
+        told.cause = nccl_cause(told.result);
+    }
+}
+
+void find_library(NcclCase& c) {
+    if (c.call != nullptr && !c.call->library.empty()) {
+        c.library = c.call->library;
+    } else {
+        for (const Module& module : last_modules(c.process)) {
+            if (library_family(file_name(module.path)) == "nccl") {
+                c.library = module.path;
+            }
+        }
+    }
+    if (c.version.empty() && !c.library.empty()) {
+        c.version = file_version(c.library);
+    }
+}
+
+// A program without an exception, which ended just after NCCL had failed.
+std::optional<NcclCase> case_without_words(const Facts& facts, const Process& process,
+                                           const Machine& machine) {
+    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
+    const NcclCall* call = failed_call(process, "", 0);
+    if (call == nullptr || had_other_words(process) ||
+        (process.end_time_ns != 0 && process.end_time_ns - call->time_ns >= kJustBefore)) {
+        return std::nullopt;
+    }
+    Words told;
+    complete(told, *call);
+    NcclCase c{.facts = facts,
+               .process = process,
+               .machine = machine,
+               .error = fmt::format("{}: {} {}", call->name, call->result, call->text),
+               .result = told.result,
+               .last_error = told.last_error,
+               .cause = told.cause,
+               .values = told.values,
+               .time_ns = call->time_ns,
+               .python = call->python,
+               .inferred = "it was NCCL's last error, and the process ended just after it",
+               .call = call,
+               .library = {},
+               .version = {}};
+    find_library(c);
+    return c;
+}
+
+nlohmann::ordered_json communicators_of(const Process& process) {
+    auto list = nlohmann::ordered_json::array();
+    for (const NcclCall& call : process.nccl_calls) {
+        if (call.ranks || call.rank) {
+            const auto known = [](const auto& number) {
+                return number ? nlohmann::ordered_json(*number) : "not known";
+            };
+            list.push_back({{"call", call.name},
+                            {"rank", known(call.rank)},
+                            {"ranks", known(call.ranks)},
+                            {"device", known(call.device)},
+                            {"result", call.result}});
+        }
+    }
+    return list;
+}
+
+void add_call(const NcclCase& c, nlohmann::ordered_json& evidence) {
+    if (c.call == nullptr) {
+        return;
+    }
+    evidence["call"] = c.call->name;
+    evidence["called_by"] = c.call->caller.empty() ? "not known" : c.call->caller;
+    if (c.call->rank) {
+        evidence["call_rank"] = *c.call->rank;
+    }
+    if (c.call->ranks) {
+        evidence["call_ranks"] = *c.call->ranks;
+    }
+    if (c.call->device) {
+        evidence["device"] = *c.call->device;
+    }
+}
+
 }  // namespace
 
 std::string NcclCase::value(const char* key) const {
@@ -172,9 +283,13 @@ std::optional<NcclCase> nccl_case_of(const Facts& facts, const Process& process,
     }
     for (std::size_t i = 0; i < process.exceptions.size(); ++i) {
         const PythonException& exception = process.exceptions[i];
-        const std::optional<Told> told = told_by(exception.message);
+        std::optional<Words> told = told_by(exception.message);
         if (!told) {
             continue;
+        }
+        const NcclCall* call = failed_call(process, told->result, exception.time_ns);
+        if (call != nullptr) {
+            complete(*told, *call);
         }
         NcclCase c{.facts = facts,
                    .process = process,
@@ -189,19 +304,13 @@ std::optional<NcclCase> nccl_case_of(const Facts& facts, const Process& process,
                    .inferred = i == 0 ? ""
                                       : "another exception was shown in the end, which came from "
                                         "this one",
+                   .call = call,
                    .library = {},
                    .version = told->version};
-        for (const Module& module : last_modules(process)) {
-            if (library_family(file_name(module.path)) == "nccl") {
-                c.library = module.path;
-            }
-        }
-        if (c.version.empty() && !c.library.empty()) {
-            c.version = file_version(c.library);
-        }
+        find_library(c);
         return c;
     }
-    return std::nullopt;
+    return case_without_words(facts, process, machine);
 }
 
 std::optional<std::int64_t> rank_of(const Process& process) {
@@ -216,7 +325,7 @@ std::optional<std::int64_t> rank_of(const Process& process) {
 nlohmann::ordered_json ranks_json(const NcclCase& c) {
     auto ranks = nlohmann::ordered_json::array();
     for (const Process& process : c.facts.processes) {
-        if (!rank_of(process) && !has_nccl(process)) {
+        if (!rank_of(process) && !has_nccl(process) && process.nccl_calls.empty()) {
             continue;
         }
         const auto known = [&](const char* name) {
@@ -228,6 +337,7 @@ nlohmann::ordered_json ranks_json(const NcclCase& c) {
                          {"local_rank", known("LOCAL_RANK")},
                          {"world_size", known("WORLD_SIZE")},
                          {"cuda_visible_devices", known("CUDA_VISIBLE_DEVICES")},
+                         {"communicators", communicators_of(process)},
                          {"ended", ending_of(process)}});
     }
     return ranks;
@@ -321,6 +431,7 @@ Finding begin_finding(const NcclCase& c) {
     finding.evidence["nccl_version"] = c.version.empty() ? "not known" : c.version;
     const auto rank = rank_of(c.process);
     finding.evidence["rank"] = rank ? std::to_string(*rank) : "not known";
+    add_call(c, finding.evidence);
     for (const NcclRemedy& remedy : c.cause->remedies) {
         if (hold(states, remedy.when)) {
             finding.fixes.push_back(

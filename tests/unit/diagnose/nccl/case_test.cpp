@@ -81,6 +81,85 @@ TEST(NcclCase, ReadsTheWordsOfOtherFrameworks) {
     EXPECT_TRUE(vllm->fixes.empty());
 }
 
+NcclCall failed_call(std::uint64_t result, const std::string& last_error) {
+    NcclCall call;
+    call.time_ns = testing::kEnd - 1'000'000'000;
+    call.name = "ncclCommInitRank";
+    call.result = result;
+    call.text = "words of NCCL";
+    call.last_error = last_error;
+    call.library = "/site/nvidia/nccl/lib/libnccl.so.2";
+    call.caller = "/site/torch/lib/libtorch_cuda.so";
+    call.rank = 1;
+    call.ranks = 2;
+    call.device = 0;
+    return call;
+}
+
+// torch.cuda.nccl: the result's words, and no last error.
+TEST(NcclCase, TakesFromTheCallWhatTheProgramDidNotHandOn) {
+    Process process =
+        failed_of("NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)");
+    EXPECT_FALSE(said_of({process}));
+    process.nccl_calls = {failed_call(5,
+                                      "Duplicate GPU detected : rank 1 and rank 0 both on CUDA "
+                                      "device 7000")};
+    const auto finding = said_of({process});
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->slug, "nccl-duplicate-gpu");
+    EXPECT_EQ(finding->confidence, Confidence::certain);
+    EXPECT_EQ(finding->evidence["call"], "ncclCommInitRank");
+    EXPECT_EQ(finding->evidence["called_by"], "/site/torch/lib/libtorch_cuda.so");
+    EXPECT_EQ(finding->evidence["nccl"], "/site/nvidia/nccl/lib/libnccl.so.2");
+    EXPECT_EQ(finding->evidence["device"], 0);
+    EXPECT_EQ(finding->evidence["call_rank"], 1);
+    EXPECT_EQ(finding->evidence["processes_here"][0]["communicators"][0]["ranks"], 2);
+}
+
+TEST(NcclCase, TakesNothingFromACallWithAnotherResultOrAfterTheException) {
+    Process process =
+        failed_of("NCCL Error 5: invalid usage (run with NCCL_DEBUG=WARN for details)");
+    process.nccl_calls = {failed_call(2, "Call to getifaddrs failed: Too many open files")};
+    EXPECT_FALSE(said_of({process}));
+    process.nccl_calls = {failed_call(5, "Bootstrap : no socket interface found")};
+    ASSERT_TRUE(said_of({process}));
+    process.nccl_calls.front().time_ns = process.exceptions.front().time_ns + 1;
+    EXPECT_FALSE(said_of({process}));
+}
+
+TEST(NcclCase, TheProgramsOwnWordsGoBeforeThoseOfTheCall) {
+    Process process =
+        failed_of(testing::remote_error("socketProgress: Connection closed by remote "
+                                        "peer node2<42830>"));
+    process.nccl_calls = {failed_call(6, "Bootstrap : no socket interface found")};
+    const auto finding = said_of({process});
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->slug, "nccl-remote-error");
+    EXPECT_TRUE(testing::holds(finding->title, "node2<42830>"));
+}
+
+TEST(NcclCase, ReadsTheLastCallOfAProgramWithoutWords) {
+    Process process = failed_of("");
+    process.exe = "/opt/bin/all_reduce_perf";
+    process.exceptions.clear();
+    process.end_time_ns = testing::kEnd;
+    process.nccl_calls = {failed_call(5, "Bootstrap : no socket interface found")};
+    const auto finding = said_of({process});
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->slug, "nccl-no-interface");
+    EXPECT_EQ(finding->confidence, Confidence::likely);
+    EXPECT_EQ(finding->evidence["error"], "ncclCommInitRank: 5 words of NCCL");
+    // It went on for long; it is a Python, which has words of its own; it made a communicator only.
+    Process later = process;
+    later.nccl_calls.front().time_ns = 1;
+    EXPECT_FALSE(said_of({later}));
+    Process python = process;
+    python.exe = "/usr/bin/python3.11";
+    EXPECT_FALSE(said_of({python}));
+    process.nccl_calls.front().result = 0;
+    EXPECT_FALSE(said_of({process}));
+}
+
 TEST(NcclCause, EachIsToldWithoutAnUnfilledWord) {
     for (const TextPattern* pattern : all_nccl_texts()) {
         const auto finding = said_of("NCCL error: " + pattern->example);
@@ -119,7 +198,8 @@ TEST(NcclCause, EachAsksForStatesThatThereAre) {
 
 TEST(NcclTable, RefusesATextOfAnUnknownCause) {
     const char* json =
-        R"({"texts": [{"name": "n", "contains": "a", "pattern": "a", "values": {"cause": "c"},
+        R"({"results": [{"code": "2", "name": "ncclSystemError"}], "results_source": "s",
+            "texts": [{"name": "n", "contains": "a", "pattern": "a", "values": {"cause": "c"},
                        "example": "a", "source": "s"}],
             "causes": [{"name": "d", "slug": "s", "title": "t", "meaning": "m", "limits": "l",
                         "source": "s"}]})";

@@ -31,6 +31,26 @@ TEST(NcclHang, NamesTheCollectiveAndDoesNotGuess) {
     EXPECT_TRUE(finding->fixes.empty());
 }
 
+// torch's watchdog is a thread of C++: nobody catches its exception, and the process is aborted.
+TEST(NcclHang, IsToldOfTheWatchdogsOwnExceptionAndExplainsTheAbort) {
+    Process process = failed_of(
+        "[PG ID 0 PG GUID 0(default_pg) Rank 0] Process group watchdog "
+        "thread terminated with exception: " +
+        watchdog(0, "3", "ALLREDUCE", "4", "4") +
+        "\nException raised from checkTimeout at ProcessGroupNCCL.cpp");
+    process.exceptions.front().type = "c10::DistBackendError";
+    process.exceptions.front().native = true;
+    process.end = EndHow::abort;
+    Facts facts;
+    facts.processes = {process};
+    const std::vector<Finding> findings = judge(facts, Machine{});
+    ASSERT_EQ(findings.size(), 2U);
+    EXPECT_EQ(findings[0].slug, "nccl-hang");
+    EXPECT_EQ(findings[0].cause_of, std::vector<std::string>{findings[1].id});
+    EXPECT_EQ(findings[1].slug, "process-killed");
+    EXPECT_TRUE(holds(findings[1].title, "nobody caught c10::DistBackendError: [PG ID 0"));
+}
+
 // xljh0520/JOTR#4: 41 rows on one rank, 40 on the other.
 TEST(NcclHang, SetsTheRanksSideBySide) {
     const auto finding =
