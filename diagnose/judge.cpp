@@ -316,6 +316,9 @@ std::vector<Finding> judge(const Facts& facts, const Machine& machine) {
                 out.add(std::move(*unseen));
             }
         }
+        if (auto finding = cuda_ptx_jit_slow(process)) {
+            out.add(std::move(*finding));
+        }
         if (auto finding = process_killed(process, deaths)) {
             judge_death(process, std::move(*finding), out);
         }

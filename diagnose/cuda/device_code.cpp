@@ -36,22 +36,29 @@ std::vector<DeviceCode> code_at_address(const std::string& file, std::uint64_t a
     return offset ? device_code_at(file, *offset) : std::vector<DeviceCode>{};
 }
 
-void find_code(const FailedCudaCall& call, const Process& process, CodeInQuestion& found) {
-    if (loads_from_file(call) && !call.asked_name.empty()) {
-        found.file = (std::filesystem::path{process.cwd} / call.asked_name).string();
-        found.code = device_code_in(found.file);
-        found.exact = !found.code.empty();
-        return;
-    }
-    found.file = call.code_file;
-    found.in_memory = found.file.empty() && loads_from_memory(call);
-    if (found.file.empty()) {
-        return;
-    }
-    found.code = code_at_address(found.file, call.code_address);
+// A file that was loaded whole.
+void find_file(const std::string& file, const Process& process, CodeInQuestion& found) {
+    found.file = (std::filesystem::path{process.cwd} / file).string();
+    found.code = device_code_in(found.file);
+    found.exact = !found.code.empty();
+}
+
+void find_image(const std::string& file, std::uint64_t address, CodeInQuestion& found) {
+    found.file = file;
+    found.code = code_at_address(found.file, address);
     found.exact = !found.code.empty();
     if (!found.exact) {
         found.code = device_code_in(found.file);
+    }
+}
+
+void find_code(const FailedCudaCall& call, const Process& process, CodeInQuestion& found) {
+    if (loads_from_file(call) && !call.asked_name.empty()) {
+        find_file(call.asked_name, process, found);
+    } else if (!call.code_file.empty()) {
+        find_image(call.code_file, call.code_address, found);
+    } else {
+        found.in_memory = loads_from_memory(call);
     }
 }
 
@@ -85,6 +92,22 @@ CodeInQuestion code_of(const RunningCase& c) {
     found.kernel = !c.failed->kernel.empty() ? c.failed->kernel
                    : looked_up               ? c.failed->asked_name
                                              : std::string{};
+    return found;
+}
+
+CodeInQuestion code_of(const SlowCode& slow, const Process& process) {
+    CodeInQuestion found;
+    found.kernel = slow.kernel;
+    if (slow.file.empty()) {
+        found.in_memory = !slow.code_kind.empty();
+        return found;
+    }
+    if (slow.address == 0) {
+        find_file(slow.file, process, found);
+    } else {
+        find_image(slow.file, slow.address, found);
+    }
+    find_owner(found);
     return found;
 }
 

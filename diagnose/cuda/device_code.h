@@ -1,4 +1,4 @@
-// The device code that a failed call of the driver was about: what the rules of code that a GPU
+// The device code that a call of the driver was about, which failed or took long: what the rules of code that a GPU
 // does not take have in common.
 #pragma once
 
@@ -23,6 +23,7 @@ struct CodeInQuestion {
 
 // As far as it was recorded and the file can be read now.
 CodeInQuestion code_of(const RunningCase& c);
+CodeInQuestion code_of(const SlowCode& slow, const Process& process);
 
 // As evidence: kernel, file, of (what `architectures` describes), architectures, package.
 void add_code(const CodeInQuestion& code, nlohmann::ordered_json& evidence);

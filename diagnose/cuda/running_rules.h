@@ -19,6 +19,10 @@ std::optional<Finding> cuda_out_of_memory(const RunningCase& c);
 // (docs/decisions/0005-no-exports-of-the-drivers-names.md). Reads the files of what was mapped.
 std::optional<Finding> cuda_unseen_launches(const Process& process);
 
+// Code that the driver compiled for long, as it had none for the GPU; of any process, also one that
+// is well. Reads the files of the code and the driver's cache.
+std::optional<Finding> cuda_ptx_jit_slow(const Process& process);
+
 // The first of them that speaks.
 std::optional<Finding> cuda_gave_an_error(const Process& process);
 

@@ -136,8 +136,9 @@ __attribute__((noinline, cold)) void watch_launch(Launch& launch) {
     const uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED);
     launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
     if ((now & kFresh) != 0) {
-        launch.began_ns = monotonic_ns();
-        if (__atomic_sub_fetch(&to_be_timed, 1, __ATOMIC_RELAXED) <= 0) {
+        if (__atomic_sub_fetch(&to_be_timed, 1, __ATOMIC_RELAXED) >= 0) {
+            launch.began_ns = monotonic_ns();
+        } else {
             (void)__atomic_and_fetch(&hot_state.watch, ~kFresh, __ATOMIC_ACQ_REL);
         }
     }

@@ -74,6 +74,7 @@ REQUIRED = {
     "cuda-device-unavailable": ["code", "call", "cuda_visible_devices", "device_nodes", "fabric_manager", "mig_instances",
                                 "container", "driver", "driver_release", "kernel_module", "runtime"],
     "container-device-revoked": ["node", "errno", "refused", "uid", "cgroup"],
+    "cuda-ptx-jit-slow": ["seconds", "modules", "gpu", "compute_capability", "cache"],
     "nccl-no-interface": ["nccl_socket_ifname", "read_as", "interfaces", "would_do"] + NCCL,
     "nccl-duplicate-gpu": ["ranks", "bus_id", "pci", "gpus", "processes", "processes_here"] + NCCL,
     "nccl-shm-too-small": ["segment", "need_bytes", "size_bytes", "used_bytes", "free_bytes", "segments", "container"] + NCCL,

@@ -5,7 +5,8 @@
 
 It has a GPU of a kind: launches and marks (cuStreamWriteValue32) wait in their streams and are worked off in turn, some behind the host, until
 a kernel named FAKE_DRIVER_FAULTY comes: that one never ends, and every call gives FAKE_DRIVER_FAULT (700) from then on; with FAKE_DRIVER_HANGS=1
-none tells it, the other streams go on, and a wait for it never returns. FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
+none tells it, the other streams go on, and a wait for it never returns. FAKE_DRIVER_SLOW="cuLaunchKernel=150": how long a call takes, in ms;
+FAKE_DRIVER_CAPABILITY=90: of its GPU. FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
 
 Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not; FAKE_DRIVER_BARE=1: it does nothing at all, for measuring). cuGetProcAddress answers as the driver's
 does: with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
@@ -34,25 +35,29 @@ HEAD = r"""
 #include <string.h>
 #include <unistd.h>
 
-static const char* fails;
+static const char *fails, *slow;
 static int quiet, bare;
 
 __attribute__((constructor)) static void read_environment(void) {
     fails = getenv("FAKE_DRIVER_FAILS");
+    slow = getenv("FAKE_DRIVER_SLOW");
     quiet = getenv("FAKE_DRIVER_QUIET") != NULL;
     bare = getenv("FAKE_DRIVER_BARE") != NULL;
 }
 
 /* "cuInit=100 cuMemAlloc_v2=2" */
-static int result_of(const char* name) {
+static int number_for(const char* list, const char* name) {
     const size_t length = strlen(name);
-    for (const char* at = fails; at != NULL && (at = strstr(at, name)) != NULL; at += length) {
-        if ((at == fails || at[-1] == ' ') && at[length] == '=') return atoi(at + length + 1);
+    for (const char* at = list; at != NULL && (at = strstr(at, name)) != NULL; at += length) {
+        if ((at == list || at[-1] == ' ') && at[length] == '=') return atoi(at + length + 1);
     }
     return 0;
 }
 
+static int result_of(const char* name) { return number_for(fails, name); }
+
 static int called(const char* name, int count, ...) {
+    if (slow != NULL) usleep(1000 * number_for(slow, name));
     if (!quiet) {
         va_list arguments;
         va_start(arguments, count);
@@ -200,7 +205,11 @@ static int unsupported(void) { return 801; }
 
 /* What cudart asks for beyond calls; none of ours. */
 int cuGetExportTable(const void** table, const void* id) { *table = NULL; return 500; }
-int cuDeviceGetAttribute(int* value, int attribute, int device) { *value = 0; return result_of("cuDeviceGetAttribute"); }
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+    const int capability = getenv("FAKE_DRIVER_CAPABILITY") == NULL ? 0 : atoi(getenv("FAKE_DRIVER_CAPABILITY"));
+    *value = attribute == 75 ? capability / 10 : attribute == 76 ? capability % 10 : 0;
+    return result_of("cuDeviceGetAttribute");
+}
 int cuCtxGetCurrent(void** context) { *context = (void*)0x7000000; return result_of("cuCtxGetCurrent"); }
 """
 

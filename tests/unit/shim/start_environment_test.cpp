@@ -60,7 +60,7 @@ TEST_F(StartEnvironmentTest, RecordsTheNamesThatMatterHereAsTheyWere) {
     EXPECT_EQ(found.at("CUDIAG_PRINT"), "");
     EXPECT_EQ(found.at("CUDIAG_LONG").size(), 40000U);
     EXPECT_EQ(found.count("EDITOR"), 0U);
-    EXPECT_EQ(found.count("HOME"), 0U);
+    EXPECT_EQ(found.at("HOME"), "/root");
 }
 
 TEST_F(StartEnvironmentTest, NeverRecordsOrPassesASecret) {
