@@ -57,14 +57,17 @@ std::string in_words(const Recording& recording) {
     return out.str();
 }
 
+// Version 1, and what was added to it: v1_kinds_N holds the kinds of entries from N on.
 TEST(Golden, Version1StillReadsTheSame) {
-    const std::string folder = CUDIAG_TEST_DATA "/golden/record/";
-    const ReadResult result = read_recording(folder + "v1.recording");
-    ASSERT_TRUE(result.recording) << result.error.why;
-    std::ifstream file(folder + "v1.expected");
-    std::stringstream expected;
-    expected << file.rdbuf();
-    EXPECT_EQ(in_words(*result.recording), expected.str());
+    for (const std::string name : {"v1", "v1_kinds_40"}) {
+        const std::string path = CUDIAG_TEST_DATA "/golden/record/" + name;
+        const ReadResult result = read_recording(path + ".recording");
+        ASSERT_TRUE(result.recording) << name << ": " << result.error.why;
+        std::ifstream file(path + ".expected");
+        std::stringstream expected;
+        expected << file.rdbuf();
+        EXPECT_EQ(in_words(*result.recording), expected.str()) << name;
+    }
 }
 
 }  // namespace
