@@ -66,9 +66,13 @@ std::string cuobjdump() {
 }
 
 // What cuobjdump lists, in our words. It calls SASS of a family sm_100, as NVIDIA holds the two to
-// be the same.
-Names listed(const std::string& file) {
-    const std::string text = output_of(cuobjdump() + " --list-elf --list-ptx " + file);
+// be the same. It gives up at SASS for architectures that its release has dropped: `whole` is
+// false.
+Names listed(const std::string& file, bool* whole = nullptr) {
+    const std::string text = output_of(cuobjdump() + " --list-elf --list-ptx " + file + " 2>&1");
+    if (whole != nullptr) {
+        *whole = text.find("cuobjdump fatal") == std::string::npos;
+    }
     static const std::regex line{R"(\.sm_([0-9]+[a-z]?)\.(cubin|ptx)\n)"};
     Names result;
     for (std::sregex_iterator at{text.begin(), text.end(), line}, end; at != end; ++at) {
@@ -290,6 +294,7 @@ TEST(DeviceCodeIn, AgreesWithNvccOnEveryKindOfFile) {
     }
 }
 
+// Of every library in a directory; run by scenario/model/device_code_agrees_with_cuobjdump.
 TEST(DeviceCodeIn, AgreesWithCuobjdumpOnTheLibrariesOfWheels) {
     const char* wheels = std::getenv("CUDIAG_WHEELS");
     if (wheels == nullptr || cuobjdump().empty()) {
@@ -299,15 +304,22 @@ TEST(DeviceCodeIn, AgreesWithCuobjdumpOnTheLibrariesOfWheels) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(
              wheels, std::filesystem::directory_options::follow_directory_symlink)) {
         const std::string name = entry.path().filename();
-        if (name == "libcublasLt.so.13" || name == "libcudnn_ops.so.9" ||
-            (name == "libnccl.so.2" && entry.path().string().find("cu13") != std::string::npos)) {
-            const Names theirs = listed(entry.path());
-            EXPECT_FALSE(theirs.empty());
-            EXPECT_EQ(as_listed(device_code_in(entry.path()), false), theirs) << entry.path();
-            ++compared;
+        if (name.find(".so") == std::string::npos || !entry.is_regular_file()) {
+            continue;
+        }
+        bool whole = true;
+        const Names theirs = listed(entry.path(), &whole);
+        const Names ours = as_listed(device_code_in(entry.path()), false);
+        if (whole) {
+            EXPECT_EQ(ours, theirs) << entry.path();
+            compared += theirs.empty() ? 0 : 1;
+        } else {
+            EXPECT_TRUE(std::includes(ours.begin(), ours.end(), theirs.begin(), theirs.end()))
+                << entry.path();
         }
     }
-    EXPECT_GT(compared, 0U) << "none of the libraries lies in " << wheels;
+    EXPECT_GT(compared, 0U) << "none of the libraries in " << wheels << " has device code";
+    std::printf("%zu libraries with device code\n", compared);
 }
 
 TEST(RunsOn, FollowsNvidiasRules) {
