@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "diagnose/cuda/told.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/file_version.h"
 #include "diagnose/loader/rules.h"
@@ -29,6 +30,44 @@ std::vector<std::string> needed_by(const std::vector<Module>& modules, const std
         }
     }
     return users;
+}
+
+// CUDA_ERROR_INVALID_HANDLE, cudaErrorInvalidResourceHandle: what one runtime says to a stream or
+// an event of the other.
+constexpr int kInvalidHandle = 400;
+
+// Did the process fail of a handle that is none to the runtime which got it? Then two runtimes are
+// more than untidy.
+std::optional<Told> told_of_a_handle(const Process& process) {
+    const std::optional<Told> told = told_of(process);
+    return told && told->code == kInvalidHandle ? told : std::nullopt;
+}
+
+// The libcudart that gave the error, as far as a call tells it; "" if none does.
+std::string refused_by(const Process& process) {
+    for (auto error = process.runtime_errors.rbegin(); error != process.runtime_errors.rend();
+         ++error) {
+        if (error->error == kInvalidHandle) {
+            return error->library;
+        }
+    }
+    const FailedCudaCall* call = call_with(process, kInvalidHandle);
+    return call != nullptr && library_family(file_name(call->caller)) == "cudart" ? call->caller
+                                                                                  : std::string{};
+}
+
+void tell_that_it_hurt(const Process& process, const Told& told, Finding& finding) {
+    finding.severity = Severity::error;
+    finding.title += fmt::format(", and one refused a handle: {}", told.error);
+    finding.evidence["error"] = told.error;
+    finding.evidence["code"] = told.code;
+    const std::string by = refused_by(process);
+    finding.evidence["refused_by"] = by.empty() ? "not seen" : by;
+    finding.python = told.python;
+    finding.limits =
+        "each copy has its own state, so a stream, event or handle made by one is invalid in the "
+        "other, at equal versions too; where the handle came from is not seen: a program can also "
+        "use one that it has destroyed";
 }
 
 Finding two_copies(const Process& process, const std::string& family,
@@ -106,9 +145,13 @@ std::vector<Finding> loader_two_runtimes(const Process& process) {
             copies.push_back(&module);
         }
     }
+    const std::optional<Told> of_a_handle = told_of_a_handle(process);
     for (const auto& [family, copies] : families) {
         if (copies.size() > 1) {
             findings.push_back(two_copies(process, family, copies, modules));
+            if (of_a_handle && family == "cudart") {
+                tell_that_it_hurt(process, *of_a_handle, findings.back());
+            }
         }
     }
     return findings;
