@@ -74,7 +74,10 @@ const char* what_of(const void* exception) {
 void note_native_exception(uintptr_t caller) {
     const KeepErrno keep;
     const SessionState state = session_state();
-    if ((state != SessionState::open && state != SessionState::idle) || in_vfork_child()) {
+    // A fork child may hold a lock of the loader's that nobody will ever release.
+    const bool may = state == SessionState::open ||
+                     (state == SessionState::idle && !is_fork_child() && has_cuda_library());
+    if (!may || in_vfork_child()) {
         return;
     }
     Library library{};
@@ -85,10 +88,7 @@ void note_native_exception(uintptr_t caller) {
         return;
     }
     const void* const type = library.current_type();
-    // A fork child may hold a lock of the loader's that nobody will ever release.
-    const bool wanted =
-        state == SessionState::open || (!is_fork_child() && has_cuda_library() && open_session());
-    if (type == nullptr || !wanted) {
+    if (type == nullptr || !open_session()) {
         return;
     }
     const char* text = "";

@@ -39,8 +39,8 @@ enum Function : size_t {
 #undef CUDIAG_NCCL_CALL
     wrapped,
     // Only asked by us.
-    function_ncclGetErrorString = wrapped,
-    function_ncclGetLastError,
+    function_error_string = wrapped,
+    function_last_error,
     functions
 };
 
@@ -148,9 +148,9 @@ void describe(CallOfNccl& call, Rest... rest) {
 
 void add_words(const CallOfNccl& call, Fields& fields) {
     auto* const words =
-        reinterpret_cast<const char* (*)(int)>(real_of(call.copy, function_ncclGetErrorString));
+        reinterpret_cast<const char* (*)(int)>(real_of(call.copy, function_error_string));
     auto* const last =
-        reinterpret_cast<const char* (*)(void*)>(real_of(call.copy, function_ncclGetLastError));
+        reinterpret_cast<const char* (*)(void*)>(real_of(call.copy, function_last_error));
     if (call.result == 0) {
         return;
     }
