@@ -42,7 +42,7 @@ void offer_runs(std::string_view begun) {
 }
 
 void offer_values(const CLI::Option& option, std::string_view begun) {
-    const std::string name = option.get_single_name();
+    const std::string& name = option.get_single_name();
     if (name == "slug") {
         offer_findings(begun);
     } else if (name == "command" || name == "python") {
