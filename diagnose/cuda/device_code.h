@@ -1,5 +1,5 @@
-// The device code that a call of the driver was about, which failed or took long: what the rules of code that a GPU
-// does not take have in common.
+// The device code that a call of the driver was about, which failed or took long: what the rules of
+// code that a GPU does not take have in common.
 #pragma once
 
 #include <string>

@@ -210,9 +210,7 @@ constexpr bool is_wait(Role role) {
 
 // What a step that is slower than others may have waited for (CUDIAG_PROFILE).
 constexpr bool is_slow(Role role) {
-    return role == Role::load || role == Role::load_file || role == Role::lookup ||
-           role == Role::lookup_kernel || role == Role::function_of_kernel ||
-           role == Role::allocation;
+    return readies_code(role) || role == Role::allocation;
 }
 
 template <>
