@@ -11,6 +11,7 @@
 #include "shim/originals.h"
 #include "shim/profile.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): a name of step_hooks.S
 extern "C" const char cudiag_step_hooks[];
 
 namespace cudiag {

@@ -278,6 +278,7 @@ class Analysis {
 
     static std::vector<double> durations(const std::vector<const OptimizerStep*>& steps) {
         std::vector<double> values;
+        values.reserve(steps.size());
         for (const OptimizerStep* step : steps) {
             values.push_back(difference(step->begin, step->end));
         }
