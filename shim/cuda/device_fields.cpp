@@ -23,6 +23,19 @@ constexpr int kDeviceLimits[] = {1 /* threads a block */,
                                  76 /* compute capability */,
                                  97 /* shared memory a block at most, if asked for */};
 
+// The current one; where there is none yet (code is loaded before a context is made), the only one.
+int device_in_question() {
+    const AskedDriver& driver = asked_driver();
+    int device = -1;
+    if (driver.cuCtxGetDevice != nullptr && driver.cuCtxGetDevice(&device) == 0) {
+        return device;
+    }
+    int count = 0;
+    const bool only =
+        driver.cuDeviceGetCount != nullptr && driver.cuDeviceGetCount(&count) == 0 && count == 1;
+    return only ? 0 : -1;
+}
+
 }  // namespace
 
 uint64_t unsigned_of(int number) {
@@ -36,8 +49,8 @@ uint64_t limit_of(int attribute, int value) {
 // Of the current device, whose name is put into `name`; its number, or -1.
 int add_device(Fields& fields, char* name, int size) {
     const AskedDriver& driver = asked_driver();
-    int device = -1;
-    if (driver.cuCtxGetDevice == nullptr || driver.cuCtxGetDevice(&device) != 0) {
+    const int device = device_in_question();
+    if (device < 0) {
         return -1;
     }
     fields.add(FieldValue::of(Field::device_ordinal, unsigned_of(device)));
