@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/loader/surroundings.h"
 
@@ -37,11 +39,6 @@ bool names(const PythonException& exception, const FailedCudaCall& call) {
            (!call.text.empty() && exception.message.find(call.text) != std::string::npos);
 }
 
-bool is_just_before_the_end(const Process& process, std::uint64_t time_ns) {
-    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
-    return process.end_time_ns == 0 || process.end_time_ns - time_ns < kJustBefore;
-}
-
 // A program that had the runtime put an error into words, and ended: what it wrote is not seen.
 std::optional<Told> told_by_runtime(const Process& process) {
     if (process.runtime_errors.empty() || had_other_words(process)) {
@@ -66,6 +63,19 @@ std::optional<Told> told_by_runtime(const Process& process) {
 }
 
 }  // namespace
+
+bool is_just_before_the_end(const Process& process, std::uint64_t time_ns) {
+    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
+    if (process.end_time_ns != 0) {
+        return process.end_time_ns - time_ns < kJustBefore;
+    }
+    // Killed, nobody knows when: whoever launched kernels or made communicators after it went on.
+    // NCCL itself looks for kernels that it may not have as it starts (209, measured on an H200).
+    const auto is_later = [&](const auto& done) { return done.time_ns > time_ns; };
+    return std::none_of(process.launches.begin(), process.launches.end(), is_later) &&
+           std::none_of(process.nccl_calls.begin(), process.nccl_calls.end(),
+                        [&](const NcclCall& call) { return call.result == 0 && is_later(call); });
+}
 
 const FailedCudaCall* call_with(const Process& process, int code) {
     for (auto call = process.cuda_failures.rbegin(); call != process.cuda_failures.rend(); ++call) {

@@ -33,6 +33,10 @@ const FailedCudaCall* call_with(const Process& process, int code);
 // By this call, whatever the program said.
 Told told_by_call(const FailedCudaCall& call);
 
+// Did the process end within 10 s after this, or, where nobody saw when it was killed, without
+// having done anything of CUDA since?
+bool is_just_before_the_end(const Process& process, std::uint64_t time_ns);
+
 // A script that ends with a status of its own choosing says nothing of what it tried before.
 bool had_other_words(const Process& process);
 

@@ -1,4 +1,5 @@
 // Which failures are a CUDA that could not start, and by what words it is known.
+#include "diagnose/cuda/told.h"
 #include "tests/unit/diagnose/cuda/facts.h"
 
 namespace cudiag {
@@ -77,6 +78,31 @@ TEST(CudaCase, OfAProgramWithoutWordsIsItsLastCallOfTheDriver) {
 
     process.end_time_ns += 60'000'000'000;
     EXPECT_FALSE(cuda_case_of(process, machine)) << "it went on for a minute";
+}
+
+// NCCL looks for kernels that it may not have as it starts: seen on an H200, 209 and all was well.
+TEST(CudaCase, OfAKilledProcessIsNoCallAfterWhichItWentOn) {
+    Process process = python_with_driver(kLibrary, 13000);
+    process.exceptions.clear();
+    process.end = EndHow::none;
+    process.end_time_ns = 0;
+    process.cuda_failures = {failed_call("cuLibraryGetKernel", 209)};
+    process.cuda_failures.front().time_ns = 5'000;
+    const auto is_told = [&] { return told_of(process).has_value(); };
+    EXPECT_TRUE(is_told());
+    CudaLaunch launch;
+    launch.time_ns = 4'000;
+    process.launches = {launch};
+    EXPECT_TRUE(is_told());
+    process.launches.front().time_ns = 6'000;
+    EXPECT_FALSE(is_told());
+    process.launches.clear();
+    NcclCall made;
+    made.time_ns = 6'000;
+    process.nccl_calls = {made};
+    EXPECT_FALSE(is_told());
+    process.nccl_calls.front().result = 2;
+    EXPECT_TRUE(is_told()) << "a call that failed is no sign of going on";
 }
 
 TEST(CudaCase, OfAnExceptionThatCameFromThisOneIsInferred) {
