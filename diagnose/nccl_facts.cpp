@@ -1,5 +1,7 @@
 #include "diagnose/nccl_facts.h"
 
+#include <map>
+
 #include "diagnose/build/steps.h"
 
 namespace cudiag {
@@ -10,7 +12,7 @@ NcclCall call_of(const EntryRead& entry) {
     call.time_ns = entry.realtime_ns;
     call.tid = static_cast<std::int32_t>(entry.tid);
     call.name = entry.text(Field::name);
-    call.result = entry.number(Field::error).value_or(0);
+    call.result = entry.number(Field::error).value_or(kNotReturned);
     call.text = entry.text(Field::text);
     call.last_error = entry.text(Field::last_error);
     call.library = entry.text(Field::path);
@@ -30,10 +32,21 @@ NcclCall call_of(const EntryRead& entry) {
 }  // namespace
 
 void add_nccl_facts(const Recording& recording, Process& process) {
+    std::map<std::int32_t, NcclCall> entered;  // by thread
     for (const EntryRead& entry : recording.entries) {
-        if (entry.kind == EntryKind::nccl_call) {
-            process.nccl_calls.push_back(call_of(entry));
+        if (entry.kind != EntryKind::nccl_call) {
+            continue;
         }
+        NcclCall call = call_of(entry);
+        if (call.result == kNotReturned) {
+            entered[call.tid] = std::move(call);
+        } else {
+            entered.erase(call.tid);
+            process.nccl_calls.push_back(std::move(call));
+        }
+    }
+    for (auto& [thread, call] : entered) {
+        process.nccl_calls.push_back(std::move(call));
     }
 }
 

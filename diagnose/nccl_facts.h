@@ -5,6 +5,9 @@
 
 namespace cudiag {
 
+// NcclCall::result of a call that had not returned when the recording ended.
+inline constexpr std::uint64_t kNotReturned = UINT64_MAX;
+
 void add_nccl_facts(const Recording& recording, Process& process);
 
 }  // namespace cudiag

@@ -122,8 +122,9 @@ enum class EntryKind : std::uint16_t {
     device_records = 30,  // records: DeviceRecords, one behind another
     optimizer = 31,       // index, text: lines "key\tvalue…" (shim/step_hooks.py)
     optimizer_step = 32,  // records: one StepRecord
-    nccl_call = 40,  // a call of NCCL that gave an error or made a communicator: name, error (a
-                     // ncclResult_t), path of its library, caller, frames, rank, ranks, device
+    nccl_call = 40,       // a call of NCCL that gave an error, or is to make a communicator: name,
+                          // error (a ncclResult_t; none: it is entered, and one with it follows),
+                          // path of its library, caller, frames, rank, ranks, device
     native_exception = 41,  // the C++ exception that ended the process: type, mangled; text
     cuda_code_slow = 42,    // a call of the driver took as long as only its compiler takes: name,
                             // duration_ns, path and code_offset, argument; of the device as in a

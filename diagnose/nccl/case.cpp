@@ -11,6 +11,7 @@
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/case.h"
 #include "diagnose/loader/file_version.h"
+#include "diagnose/nccl_facts.h"
 #include "diagnose/packages/owner.h"
 #include "diagnose/units.h"
 
@@ -156,7 +157,8 @@ const NcclCall* failed_call(const Process& process, const std::string& result,
                             std::uint64_t until_ns) {
     const auto found = std::find_if(
         process.nccl_calls.rbegin(), process.nccl_calls.rend(), [&](const NcclCall& call) {
-            return call.result != 0 && (until_ns == 0 || call.time_ns <= until_ns) &&
+            return call.result != 0 && call.result != kNotReturned &&
+                   (until_ns == 0 || call.time_ns <= until_ns) &&
                    (result.empty() || nccl_result_name(static_cast<int>(call.result)) == result);
         });
     return found == process.nccl_calls.rend() ? nullptr : &*found;
@@ -201,10 +203,9 @@ void find_library(NcclCase& c) {
 // A program without an exception, which ended just after NCCL had failed.
 std::optional<NcclCase> case_without_words(const Facts& facts, const Process& process,
                                            const Machine& machine) {
-    constexpr std::uint64_t kJustBefore = 10'000'000'000;  // ns
     const NcclCall* call = failed_call(process, "", 0);
     if (call == nullptr || had_other_words(process) ||
-        (process.end_time_ns != 0 && process.end_time_ns - call->time_ns >= kJustBefore)) {
+        !is_just_before_the_end(process, call->time_ns)) {
         return std::nullopt;
     }
     Words told;
@@ -234,11 +235,13 @@ nlohmann::ordered_json communicators_of(const Process& process) {
             const auto known = [](const auto& number) {
                 return number ? nlohmann::ordered_json(*number) : "not known";
             };
-            list.push_back({{"call", call.name},
-                            {"rank", known(call.rank)},
-                            {"ranks", known(call.ranks)},
-                            {"device", known(call.device)},
-                            {"result", call.result}});
+            list.push_back(
+                {{"call", call.name},
+                 {"rank", known(call.rank)},
+                 {"ranks", known(call.ranks)},
+                 {"device", known(call.device)},
+                 {"result", call.result == kNotReturned ? nlohmann::ordered_json("not returned")
+                                                        : nlohmann::ordered_json(call.result)}});
         }
     }
     return list;

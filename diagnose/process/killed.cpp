@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "diagnose/cuda/suspects.h"
+#include "diagnose/nccl_facts.h"
 #include "diagnose/process/rules.h"
 #include "record/format.h"
 
@@ -33,6 +34,28 @@ void add_unfinished(const Process& process, Finding& finding) {
     finding.title += fmt::format("; the GPU had not finished {}", launch_name(first));
     if (running.launches.size() == 1) {
         finding.python = first.python;
+    }
+}
+
+// NCCL makes a communicator once all its ranks have come: whoever waits there for one that does not
+// is left with a signal, too.
+void add_waiting_for_ranks(const Process& process, Finding& finding) {
+    for (const NcclCall& call : process.nccl_calls) {
+        // Of a recording that is not whole, the return may be what is lost.
+        if (call.result != kNotReturned || process.lost.any()) {
+            continue;
+        }
+        const auto number = [](const std::optional<std::uint64_t>& known) {
+            return known ? std::to_string(*known) : std::string{"?"};
+        };
+        finding.title += fmt::format("; it was in {}, as rank {} of {}", call.name,
+                                     number(call.rank), number(call.ranks));
+        finding.evidence["in_nccl"] = {{"call", call.name},
+                                       {"rank", number(call.rank)},
+                                       {"ranks", number(call.ranks)},
+                                       {"entered_ns", call.time_ns}};
+        finding.python = call.python;
+        return;
     }
 }
 
@@ -89,6 +112,7 @@ std::optional<Finding> process_killed(const Process& process,
         add_exception(process, finding);
     }
     add_unfinished(process, finding);
+    add_waiting_for_ranks(process, finding);
     finding.limits = signal != 0 ? "names the signal, not its sender"
                                  : "which signal it was is known to the parent process only (start "
                                    "it with `cudiag run` to have it "

@@ -61,7 +61,10 @@ void* real[kCopies * functions];
 // nccl.h: no error, the operation goes on (communicators that do not block).
 constexpr int kInProgress = 7;
 
-constexpr uint32_t kMost = 64;
+// In the place of a result: the call has begun, and may never return, since it waits for others.
+constexpr int kEntered = 1000;
+
+constexpr uint32_t kMost = 96;
 constexpr uint32_t kMostAlike = 4;
 Repeats<kMost, kMostAlike> repeats;
 
@@ -151,7 +154,7 @@ void add_words(const CallOfNccl& call, Fields& fields) {
         reinterpret_cast<const char* (*)(int)>(real_of(call.copy, function_error_string));
     auto* const last =
         reinterpret_cast<const char* (*)(void*)>(real_of(call.copy, function_last_error));
-    if (call.result == 0) {
+    if (call.result == 0 || call.result == kEntered) {
         return;
     }
     fields.add(FieldValue::of(Field::text, words != nullptr ? words(call.result) : ""));
@@ -163,13 +166,14 @@ void add_words(const CallOfNccl& call, Fields& fields) {
     }
 }
 
-// Out of line: a wrapper's frame stays small.
-__attribute__((noinline, cold)) void note_call(const CallOfNccl& call) {
+// Out of line: a wrapper's frame stays small. Few of what is alike, unless it is `owed`: what was
+// noted as entered is noted as returned. True if it was noted.
+__attribute__((noinline, cold)) bool note_call(const CallOfNccl& call, bool owed) {
     const KeepErrno keep;
     if (session_state() == SessionState::off || in_vfork_child() ||
-        !repeats.is_new(key_of_call(call.function + 1, call.result, call.caller)) ||
+        (!owed && !repeats.is_new(key_of_call(call.function + 1, call.result, call.caller))) ||
         !open_session()) {
-        return;
+        return false;
     }
     constexpr size_t kPath = 1024;  // threads may have small stacks
     char caller[kPath];
@@ -181,8 +185,10 @@ __attribute__((noinline, cold)) void note_call(const CallOfNccl& call) {
     (void)module_holding(reinterpret_cast<uintptr_t>(real_of(call.copy, call.function)), library,
                          sizeof library, &unused);
     fields.add(FieldValue::of(Field::name, kRows[call.function].name));
-    fields.add(
-        FieldValue::of(Field::error, static_cast<uint64_t>(static_cast<unsigned>(call.result))));
+    if (call.result != kEntered) {
+        fields.add(FieldValue::of(Field::error,
+                                  static_cast<uint64_t>(static_cast<unsigned>(call.result))));
+    }
     fields.add(FieldValue::of(Field::path, library));
     fields.add(FieldValue::of(Field::caller, caller));
     fields.add(FieldValue::of(Field::caller_offset, offset));
@@ -204,7 +210,7 @@ __attribute__((noinline, cold)) void note_call(const CallOfNccl& call) {
     }
     PythonFrames frames;
     fields.add_frames(frames);
-    (void)fields.note(EntryKind::nccl_call);
+    return fields.note(EntryKind::nccl_call);
 }
 
 // ncclInternalError, of a library that is gone: the program holds a function that is no more.
@@ -229,21 +235,31 @@ struct Wrapper<copy, function, int(Arguments...)> {
         if (__builtin_expect(call == nullptr, 0)) {
             return kGone;
         }
-        const uint64_t began = makes_communicator(kRole) ? monotonic_ns() : 0;
+        constexpr bool kMakes = makes_communicator(kRole);
+        const auto caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+        uint64_t began = 0;
+        bool owed = false;
+        if constexpr (kMakes) {
+            CallOfNccl entered{
+                .copy = copy, .function = function, .result = kEntered, .caller = caller};
+            describe<kRole>(entered, arguments...);
+            owed = note_call(entered, false);
+            began = monotonic_ns();
+        }
         const int result = call(arguments...);
         int error = result;
         if constexpr (kRole == NcclRole::async_error) {
             error = result == 0 ? told_error(arguments...) : result;
         }
-        constexpr bool kAlways = makes_communicator(kRole) || kRole == NcclRole::abort;
+        constexpr bool kAlways = kMakes || kRole == NcclRole::abort;
         if (__builtin_expect(error != 0 && error != kInProgress, 0) || kAlways) {
             CallOfNccl noted{.copy = copy,
                              .function = function,
                              .result = error == kInProgress ? 0 : error,
-                             .caller = reinterpret_cast<uintptr_t>(__builtin_return_address(0)),
+                             .caller = caller,
                              .duration_ns = began != 0 ? monotonic_ns() - began : 0};
             describe<kRole>(noted, arguments...);
-            note_call(noted);
+            (void)note_call(noted, owed);
         }
         return result;
     }

@@ -34,7 +34,7 @@ dist.init_process_group("nccl", rank=0, world_size=1, timeout=datetime.timedelta
 x = torch.ones(4, device="cuda")
 dist.all_reduce(x)
 torch.cuda.synchronize()
-torch.cuda._sleep(60_000_000_000)
+torch.cuda._sleep(150_000_000_000)
 dist.all_reduce(x)
 torch.cuda.synchronize()
 print("done")
@@ -109,7 +109,8 @@ def healthy():
 def watchdog():
     with tempfile.TemporaryDirectory() as directory:
         began = time.time()
-        process = start([sys.executable, "-c", WATCHDOG], directory, MASTER_ADDR="127.0.0.1", MASTER_PORT=29562, RANK=0, WORLD_SIZE=1)
+        process = start([sys.executable, "-c", WATCHDOG], directory, MASTER_ADDR="127.0.0.1", MASTER_PORT=29562, RANK=0, WORLD_SIZE=1,
+                        TORCH_NCCL_DUMP_ON_TIMEOUT=0, TORCH_NCCL_ENABLE_MONITORING=0)      # else it collects stacks for a minute first
         try:
             out, err = process.communicate(timeout=70)
         except subprocess.TimeoutExpired:

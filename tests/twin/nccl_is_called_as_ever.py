@@ -23,7 +23,11 @@ every = [word for (which, way), path in callers.items() for word in ("lazy" if w
 
 
 def calls(recorded):
-    return [(entry["name"], entry["error"], entry["path"]) for entry in recorded.recorded("nccl_call")]
+    """Those that returned; what makes a communicator is noted before that as well."""
+    entries = recorded.recorded("nccl_call")
+    made = [e["name"] for e in entries if e["name"] == "ncclCommInitRank"]
+    assert made.count("ncclCommInitRank") == 2 * sum(e["error"] is None for e in entries), entries
+    return [(entry["name"], entry["error"], entry["path"]) for entry in entries if entry["error"] is not None]
 
 
 # Where no NCCL is, none is found; and a program that is well leaves nothing.
@@ -43,10 +47,10 @@ for (which, way), path in callers.items():
     seen[which, way] = [call for call in calls(failed) if call[2] == str(nccl[which])]
     for entry in failed.recorded("nccl_call"):
         name = Path(entry["path"]).parent.name
-        if entry["error"] != 0:
+        if entry["error"]:
             assert (entry["text"], entry["last_error"]) == (f"words for {entry['error']} of {name}", f"last warning of {name}"), entry
         if entry["name"] == "ncclCommInitRank":
-            assert (entry["rank"], entry["ranks"], entry["error"]) == (1, 2, 0), entry
+            assert (entry["rank"], entry["ranks"], entry["error"] or 0) == (1, 2, 0), entry
 expected = ["ncclGetUniqueId", "ncclCommInitRank", "ncclAllReduce", "ncclCommGetAsyncError", "ncclCommAbort"]
 for (which, way), found in seen.items():
     # Of an object that came late, what is read-only stays as it is: that is not seen, and its calls are as ever. A call that is not bound yet
@@ -69,7 +73,7 @@ for way in WAYS:
 # By dlsym with a handle.
 asked = bed.twin(program, "sym", nccl["two"], "sym", nccl["one"], "status", 3, env={"FAKE_NCCL_FAILS": "ncclCommInitRank=1"})
 assert calls(asked) == [("ncclCommInitRank", 1, str(nccl["two"])), ("ncclCommInitRank", 1, str(nccl["one"]))], calls(asked)
-assert [entry["text"] for entry in asked.recorded("nccl_call")] == ["words for 1 of two", "words for 1 of one"]
+assert [entry["text"] for entry in asked.recorded("nccl_call") if entry["error"]] == ["words for 1 of two", "words for 1 of one"]
 # Somebody else stands before NCCL already: a call that is bound lazily will go there, and does.
 if not MACHINE:
     before = bed.build("before/libbefore.so", "fake_nccl.c", '-DWHICH="before"', "-shared", "-Wl,-soname,libbefore.so")
@@ -77,3 +81,7 @@ if not MACHINE:
     assert "of before" in stood.under.stdout and not any(path == str(nccl["one"]) for _, _, path in calls(stood)), stood.under.stdout
 
 assert bed.twin(program, *every, "status", 3, env={**fails, "CUDIAG": "off"}).recordings() == []
+# A rank waits for the others until somebody kills it: where it waited is there.
+hung = bed.run(program, "sym", nccl["one"], env={"FAKE_NCCL_HANGS": 1}, runs=bed.root / "hung")
+entered, = [entry for path in (bed.root / "hung").glob("*/*.rec") for entry in read(path) if entry.kind == "nccl_call"]
+assert (hung.status in (-9, 137)) and (entered["name"], entered["error"], entered["rank"], entered["ranks"]) == ("ncclCommInitRank", None, 2, 3), entered

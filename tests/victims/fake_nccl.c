@@ -1,9 +1,11 @@
 /* A libnccl.so.2 without any GPU: -DWHICH="name" says which. FAKE_NCCL_FAILS="ncclAllReduce=2 …": which functions give an error;
- * FAKE_NCCL_ASYNC: what ncclCommGetAsyncError tells. Each function says on stdout that it was called, with its arguments. */
+ * FAKE_NCCL_ASYNC: what ncclCommGetAsyncError tells. FAKE_NCCL_HANGS: ncclCommInitRank does not return. Each function says on stdout that it was called, with its arguments. */
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct { char bytes[128]; } ncclUniqueId;
 
@@ -20,6 +22,7 @@ int ncclGetUniqueId(ncclUniqueId* id) { strcpy(id->bytes, "id of " WHICH); retur
 int ncclCommInitRank(void** comm, int ranks, ncclUniqueId id, int rank) {
     const int result = result_of("ncclCommInitRank");
     printf("[%s, %d of %d by %s]", WHICH, rank, ranks, id.bytes);
+    if (getenv("FAKE_NCCL_HANGS") != NULL) kill(getpid(), SIGKILL);    /* as a launcher does in the end */
     if (result == 0) *comm = WHICH;
     return result;
 }

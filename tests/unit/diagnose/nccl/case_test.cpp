@@ -1,3 +1,5 @@
+#include "diagnose/nccl_facts.h"
+#include "diagnose/process/rules.h"
 #include "tests/unit/diagnose/nccl/facts.h"
 
 namespace cudiag {
@@ -158,6 +160,46 @@ TEST(NcclCase, ReadsTheLastCallOfAProgramWithoutWords) {
     EXPECT_FALSE(said_of({python}));
     process.nccl_calls.front().result = 0;
     EXPECT_FALSE(said_of({process}));
+}
+
+EntryRead entry_of(std::uint32_t tid, std::optional<std::uint64_t> error) {
+    const std::string eight(8, '\0');  // the bytes, which tell a number
+    EntryRead entry;
+    entry.kind = EntryKind::nccl_call;
+    entry.tid = tid;
+    entry.fields = {{.field = Field::name, .text = "ncclCommInitRank"},
+                    {.field = Field::ranks, .text = eight, .number = 2}};
+    if (error) {
+        entry.fields.push_back({.field = Field::error, .text = eight, .number = *error});
+    }
+    return entry;
+}
+
+TEST(NcclFacts, KeepOfWhatWasEnteredWhatDidNotReturn) {
+    Recording recording;
+    recording.entries = {entry_of(1, {}), entry_of(2, {}), entry_of(1, 0), entry_of(3, 5)};
+    Process process;
+    add_nccl_facts(recording, process);
+    ASSERT_EQ(process.nccl_calls.size(), 3U);
+    EXPECT_EQ(process.nccl_calls[0].result, 0U);
+    EXPECT_EQ(process.nccl_calls[1].result, 5U);
+    EXPECT_EQ(process.nccl_calls[2].result, kNotReturned);
+    EXPECT_EQ(process.nccl_calls[2].tid, 2);
+    EXPECT_EQ(process.nccl_calls[2].ranks, 2U);
+}
+
+TEST(NcclFacts, TellWhereAKilledProcessWaitedForOtherRanks) {
+    Process process = failed_of("");
+    process.exceptions.clear();
+    process.end = EndHow::none;
+    process.nccl_calls = {failed_call(kNotReturned, "")};
+    const auto finding = process_killed(process, {});
+    ASSERT_TRUE(finding);
+    EXPECT_TRUE(testing::holds(finding->title, "; it was in ncclCommInitRank, as rank 1 of 2"));
+    EXPECT_EQ(finding->evidence["in_nccl"]["rank"], "1");
+    EXPECT_FALSE(said_of({process})) << "a call that did not return has not failed";
+    process.lost.dropped_entries = 1;
+    EXPECT_FALSE(process_killed(process, {})->evidence.contains("in_nccl"));
 }
 
 TEST(NcclCause, EachIsToldWithoutAnUnfilledWord) {
