@@ -5,15 +5,23 @@
 
 #include "cli/commands.h"
 #include "diagnose/embedded.h"
+#include "present/language.h"
 
 namespace cudiag {
 namespace {
 
 constexpr std::string_view kExtension = ".md";
 
+// An English one: there is no other of a slug that has none.
 bool is_text(std::string_view name) {
-    return name.size() > kExtension.size() &&
+    return name.size() > kExtension.size() && name.find('/') == std::string_view::npos &&
            name.substr(name.size() - kExtension.size()) == kExtension;
+}
+
+// In the language of the user, else in English.
+std::string_view text_of(const std::string& name) {
+    const std::string_view text = embedded_file(folder_of(language()) + "/" + name);
+    return text.empty() ? embedded_file(name) : text;
 }
 
 }  // namespace
@@ -24,7 +32,7 @@ std::vector<ExplainedFinding> explained_findings() {
     std::vector<ExplainedFinding> findings;
     for (const std::string_view name : names) {
         if (is_text(name)) {
-            const std::string_view text = embedded_file(name);
+            const std::string_view text = text_of(std::string{name});
             // The first line is "# SLUG: meaning".
             const std::string_view line = text.substr(2, text.find('\n') - 2);
             const std::size_t colon = line.find(": ");
@@ -41,7 +49,10 @@ int explain_command(const std::string& slug) {
         }
         return kNothingFound;
     }
-    const std::string_view text = embedded_file(slug + std::string{kExtension});
+    // A slash would be a folder of ours and no slug.
+    const std::string_view text = slug.find('/') == std::string::npos
+                                      ? text_of(slug + std::string{kExtension})
+                                      : std::string_view{};
     if (text.empty()) {
         complain(fmt::format("no finding is called {} (cudiag explain lists them)", slug));
         return kBadUsage;

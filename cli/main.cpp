@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "cli/commands.h"
+#include "present/language.h"
 
 namespace cudiag {
 namespace {
@@ -111,6 +112,10 @@ int parse_and_dispatch(int argc, char** argv) {
     }
     if (*run) {
         return run_command(run_options);
+    }
+    if (!*in_place && !*lib && !language_is_known()) {
+        complain("CUDIAG_LANG names a language that cudiag does not speak: en or zh");
+        return kBadUsage;
     }
     if (*report) {
         if (last && !report_options.run.empty()) {

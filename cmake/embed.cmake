@@ -1,9 +1,10 @@
 # Turns FILES into one C++ source that defines cudiag::embedded_file(name). Run by -P at build time.
+# A file's name is that below knowledge/, explain/ or present/: build-slow.md, zh/build-slow.md.
 set(body "")
 set(table "")
 set(number 0)
 foreach(file ${FILES})
-  get_filename_component(name "${file}" NAME)
+  string(REGEX REPLACE ".*/(knowledge|explain|present)/" "" name "${file}")
   file(READ "${file}" hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   string(APPEND body "constexpr unsigned char kFile${number}[] = {${bytes}0};\n")

@@ -6,11 +6,11 @@
 
 namespace cudiag {
 
-// Bytes of knowledge/NAME, explain/NAME or present/NAME.css by its bare file name; empty if there
-// is no such file. Valid for ever.
+// Bytes of knowledge/NAME, explain/NAME or present/NAME.css; empty if there is no such file. What is
+// in another language is named with its folder: "zh/build-slow.md". Valid for ever.
 std::string_view embedded_file(std::string_view name);
 
-// Bare names of all of them.
+// Names of all of them.
 std::vector<std::string_view> embedded_files();
 
 }  // namespace cudiag

@@ -402,28 +402,6 @@ std::string printable(const std::string& text) {
     return clean;
 }
 
-std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
-    const std::size_t room = width > indent + 20 ? width - indent : 20;
-    std::string out;
-    std::size_t column = 0;
-    std::size_t at = 0;
-    while (at < text.size()) {
-        const auto end = std::min(text.find(' ', at), text.size());
-        const std::string word = text.substr(at, end - at);
-        if (column > 0 && column + 1 + word.size() > room) {
-            out += "\n" + std::string(indent, ' ');
-            column = 0;
-        } else if (column > 0) {
-            out += ' ';
-            ++column;
-        }
-        out += word;
-        column += word.size();
-        at = end + 1;
-    }
-    return out;
-}
-
 std::string render_findings(const std::vector<Finding>& findings, const Style& style,
                             const std::string& run_directory) {
     const Painter painter{style};

@@ -6,6 +6,7 @@
 
 #include "diagnose/facts.h"
 #include "diagnose/finding.h"
+#include "present/text_width.h"
 
 namespace cudiag {
 
@@ -25,9 +26,6 @@ std::string render_findings(const std::vector<Finding>& findings, const Style& s
 
 // What the run was: its processes, how each ended, what was not readable.
 std::string render_run(const Facts& facts, const Style& style);
-
-// `text` wrapped at the width with `indent` spaces before every line but the first.
-std::string wrapped(const std::string& text, std::size_t width, std::size_t indent);
 
 // Removes control bytes from text that came out of somebody else's process, so that it cannot steer
 // the terminal.

@@ -54,6 +54,8 @@ constexpr Name kNames[] = {{"LD_*", kRecord},
                            {"COLUMNS", kPass},
                            {"LANG", kPass},
                            {"LC_ALL", kPass},
+                           {"LC_CTYPE", kPass},
+                           {"LC_MESSAGES", kPass},
                            {"TZ", kPass},
                            {"NO_COLOR", kPass}};
 
