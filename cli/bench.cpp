@@ -14,8 +14,10 @@
 #include "cli/runs.h"
 #include "diagnose/loader/loader_run.h"
 #include "diagnose/optimizer/card.h"
+#include "diagnose/say.h"
 #include "present/card.h"
 #include "present/finding_json.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -71,13 +73,13 @@ std::string last_words(std::string text) {
 // Says why it has no result.
 bool complain_of(const LoaderRun& run) {
     if (!run.started) {
-        complain(fmt::format("cannot start cudiag-gpu (error {})", run.error_number));
+        complain(say("cannot start cudiag-gpu (error {})", run.error_number));
     } else if (run.timed_out) {
-        complain(fmt::format("cudiag-gpu was not done after {} s and was stopped", kSeconds));
+        complain(say("cudiag-gpu was not done after {} s and was stopped", kSeconds));
     } else if (WIFSIGNALED(run.status)) {
-        complain(fmt::format("cudiag-gpu was ended by signal {}", WTERMSIG(run.status)));
+        complain(say("cudiag-gpu was ended by signal {}", WTERMSIG(run.status)));
     } else if (WEXITSTATUS(run.status) != 0) {
-        complain("cannot measure: " + last_words(run.err));
+        complain(say("cannot measure: {}", last_words(run.err)));
     } else {
         return false;
     }
@@ -104,9 +106,9 @@ void keep(const Json& card) {
         fmt::format("{}/{}.json", directory, card["card"]["uuid"].get<std::string>());
     if (make_own_directory(fs::path{directory}.parent_path()) && make_own_directory(directory) &&
         write_whole(path, json_line(card))) {
-        fmt::print(stderr, "kept in {}: profiles compare with it\n", path);
+        fmt::print(stderr, "{}\n", spoken(say("kept in {}: profiles compare with it", path)));
     } else {
-        complain(fmt::format("could not keep the figures in {}", path));
+        complain(say("could not keep the figures in {}", path));
     }
 }
 
@@ -114,22 +116,23 @@ void keep(const Json& card) {
 
 int bench_adam_command(const BenchOptions& options) {
     if (options.elements == 0 && (options.tensors != 0 || options.dtype != "float32")) {
-        complain("bench adam: --tensors and --dtype need --elements");
+        complain(say("bench adam: --tensors and --dtype need --elements"));
         return kBadUsage;
     }
     if (options.elements != 0 && options.tensors > options.elements) {
-        complain("bench adam: more tensors than elements");
+        complain(say("bench adam: more tensors than elements"));
         return kBadUsage;
     }
     const std::string program = gpu_program();
     if (program.empty()) {
         complain(
-            "cudiag-gpu is not beside this command: packages have none, and a build without nvcc "
-            "makes none; so nothing can be measured");
+            say("cudiag-gpu is not beside this command: packages have none, and a build without "
+                "nvcc makes none; so nothing can be measured"));
         return kCouldNotRun;
     }
     if (options.elements == 0 && isatty(STDERR_FILENO) != 0) {
-        fmt::print(stderr, "measuring; the GPU should have nothing else to do\n");
+        fmt::print(stderr, "{}\n",
+                   spoken(say("measuring; the GPU should have nothing else to do")));
     }
     const LoaderRun run =
         run_loader(command_line(program, options), environment_without_shim(), "", kSeconds);
@@ -138,7 +141,7 @@ int bench_adam_command(const BenchOptions& options) {
     }
     Json measured = Json::parse(run.out, nullptr, false);
     if (!measured.is_object()) {
-        complain("cudiag-gpu gave no figures; is it of another version?");
+        complain(say("cudiag-gpu gave no figures; is it of another version?"));
         return kCouldNotRun;
     }
     Json file{{"schema", kSchema},
@@ -148,7 +151,7 @@ int bench_adam_command(const BenchOptions& options) {
     file["fused_error"] = kReferenceError;
     const std::optional<Card> card = card_from_json(file.dump());
     if (!card) {
-        complain("cudiag-gpu gave figures that cannot be; is it of another version?");
+        complain(say("cudiag-gpu gave figures that cannot be; is it of another version?"));
         return kCouldNotRun;
     }
     if (options.json) {

@@ -12,8 +12,10 @@
 #include "cli/commands.h"
 #include "cli/doctor_trials.h"
 #include "diagnose/doctor/rules.h"
+#include "diagnose/say.h"
 #include "present/doctor.h"
 #include "present/finding_json.h"
+#include "present/spoken.h"
 
 extern char** environ;
 
@@ -34,24 +36,24 @@ Variables own_environment() {
 
 bool asks_for_nonsense(const DoctorOptions& options) {
     if ((options.dry_run || options.yes) && !options.fix) {
-        complain(fmt::format("{} goes with --fix", options.dry_run ? "--dry-run" : "--yes"));
+        complain(say("{} goes with --fix", options.dry_run ? "--dry-run" : "--yes"));
         return true;
     }
     if (options.fix && options.json) {
-        complain("--fix and --json exclude each other");
+        complain(say("--fix and --json exclude each other"));
         return true;
     }
     if (options.fix && !options.dry_run && !options.yes && isatty(STDIN_FILENO) == 0) {
         complain(
-            "--fix asks before it runs anything, and there is nobody to ask: --fix --dry-run "
-            "shows the script, --fix --yes runs it");
+            say("--fix asks before it runs anything, and there is nobody to ask: --fix --dry-run "
+                "shows the script, --fix --yes runs it"));
         return true;
     }
     return false;
 }
 
 bool agreed() {
-    fmt::print(stderr, "cudiag: run this? [y/N] ");
+    fmt::print(stderr, "cudiag: {}", spoken(say("run this? [y/N] ")));
     (void)std::fflush(stderr);
     const int answer = std::getchar();
     return answer == 'y' || answer == 'Y';
@@ -76,7 +78,7 @@ int run_script(const std::string& script) {
     std::string name = (std::filesystem::temp_directory_path() / "cudiag-fix-XXXXXX").string();
     const int fd = mkstemp(name.data());
     if (fd < 0) {
-        complain("cannot write a script to " + name);
+        complain(say("cannot write a script to {}", name));
         return kCouldNotRun;
     }
     const bool written =
@@ -85,7 +87,7 @@ int run_script(const std::string& script) {
     const bool done = written && run_by_shell(name);
     (void)unlink(name.c_str());
     if (!done) {
-        complain("the script ended before its end: what it could not do is said above");
+        complain(say("the script ended before its end: what it could not do is said above"));
     }
     return done ? kNothingFound : kCouldNotRun;
 }
@@ -93,8 +95,8 @@ int run_script(const std::string& script) {
 int mend(const Examination& examination, const DoctorOptions& options) {
     const std::string script = repair_script(examination);
     if (script.empty()) {
-        complain(examination.any_red() ? "what is red can be mended by no command"
-                                       : "nothing is red: there is nothing to mend");
+        complain(examination.any_red() ? say("what is red can be mended by no command")
+                                       : say("nothing is red: there is nothing to mend"));
         return examination.any_red() ? kFound : kNothingFound;
     }
     fmt::print("{}", script);
@@ -118,12 +120,13 @@ int doctor_command(const DoctorOptions& options) {
     if (facts.python.path.empty()) {
         if (!options.python.empty()) {
             complain(
-                fmt::format("{} is no program: --python takes a Python, by its path or its "
-                            "name in PATH",
-                            options.python));
+                say("{} is no program: --python takes a Python, by its path or its "
+                    "name in PATH",
+                    options.python));
             return kBadUsage;
         }
-        complain("there is no Python in PATH, VIRTUAL_ENV or CONDA_PREFIX: name one (--python PY)");
+        complain(
+            say("there is no Python in PATH, VIRTUAL_ENV or CONDA_PREFIX: name one (--python PY)"));
         return kCouldNotRun;
     }
     Examination examination = examine(facts);  // after this: answers, with what they rest on

@@ -14,6 +14,7 @@
 #include "diagnose/doctor/programs.h"
 #include "diagnose/judge.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -80,7 +81,7 @@ class Scratch {
   public:
     Scratch() : path_{(fs::temp_directory_path() / "cudiag-doctor-XXXXXX").string()} {
         if (mkdtemp(path_.data()) == nullptr) {
-            throw std::runtime_error("no temporary folder can be made: " + path_);
+            throw std::runtime_error(say("no temporary folder can be made: {}", path_));
         }
     }
 
@@ -160,15 +161,14 @@ Check check_of(Question question, const char* name, const std::string& done, Tri
     Check check{.question = question,
                 .name = name,
                 .health = Health::green,
-                .text = fmt::format("{} ({:.0f} s)", done, trial.seconds),
+                .text = say("{} ({:.0f} s)", done, trial.seconds),
                 .observed = true,
                 .finding = std::nullopt};
     if (succeeded(trial.run)) {
         return check;
     }
     check.health = Health::red;
-    const std::string said = trial.run.timed_out
-                                 ? fmt::format("it did not end in {:.0f} s", trial.seconds)
+    const std::string said = trial.run.timed_out ? say("it did not end in {:.0f} s", trial.seconds)
                              : last_line(trial.run.err).empty() ? complaint_of(trial.run)
                                                                 : last_line(trial.run.err);
     check.text = trial.finding ? trial.finding->title : said;
@@ -194,14 +194,14 @@ Check really_build(const DoctorFacts& facts) {
             command.insert(command.end(), {"-ccbin", facts.variable("CC")});
         }
         command.insert(command.end(), {"-c", source, "-o", scratch.at("probe.o")});
-        return check_of(Question::build, "really-built", "nvcc really compiled a kernel",
+        return check_of(Question::build, "really-built", say("nvcc really compiled a kernel"),
                         try_under_shim(facts, scratch, command, kLongestBuild));
     }
     const std::string source = scratch.file("probe.cu", std::string{kTorchIncludes} + kKernel);
     const std::string script = scratch.file("build.py", kBuildByTorch);
     return check_of(
         Question::build, "really-built",
-        "torch really built an extension of one kernel, and loaded it",
+        say("torch really built an extension of one kernel, and loaded it"),
         try_under_shim(facts, scratch, {facts.python.path, script, source}, kLongestBuild));
 }
 
@@ -212,7 +212,7 @@ Check really_launch(const DoctorFacts& facts) {
     Trial trial = try_under_shim(facts, scratch, {facts.python.path, script}, kLongestLaunch);
     const std::string device = last_line(trial.run.out);
     return check_of(Question::launch, "really-launched",
-                    fmt::format("a kernel was really launched on {}", device), std::move(trial));
+                    say("a kernel was really launched on {}", device), std::move(trial));
 }
 
 }  // namespace cudiag

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "diagnose/embedded.h"
+#include "diagnose/say.h"
 #include "present/language.h"
 
 namespace cudiag {
@@ -54,7 +55,7 @@ int explain_command(const std::string& slug) {
                                       ? text_of(slug + std::string{kExtension})
                                       : std::string_view{};
     if (text.empty()) {
-        complain(fmt::format("no finding is called {} (cudiag explain lists them)", slug));
+        complain(say("no finding is called {} (cudiag explain lists them)", slug));
         return kBadUsage;
     }
     fmt::print("{}", text);

@@ -16,7 +16,9 @@
 #include "cli/runs.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/proc.h"
+#include "diagnose/say.h"
 #include "present/profile_block.h"
+#include "present/spoken.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -53,8 +55,11 @@ std::string probes_of(const Facts& facts) {
     std::string text;
     for (const Process& process : facts.processes) {
         for (const LoadFailure& failure : process.failures) {
-            text += fmt::format("cudiag: {} {} failed: {}\n", process.pid,
-                                failure.is_lookup ? "lookup" : "load", printable(failure.error));
+            const std::string error = printable(failure.error);
+            text += fmt::format(
+                "cudiag: {}\n",
+                spoken(failure.is_lookup ? say("{} lookup failed: {}", process.pid, error)
+                                         : say("{} load failed: {}", process.pid, error)));
         }
     }
     return text;
@@ -81,8 +86,8 @@ std::string profiles_text(const Facts& facts, const std::string& run) {
         text += (text.empty() ? "" : "\n") + render_profile(profiles[i], style_for(2), run);
     }
     if (profiles.size() > kMost) {
-        text += fmt::format("cudiag: and {} more profiles: cudiag report {}\n",
-                            profiles.size() - kMost, run);
+        text += fmt::format("cudiag: {}\n", spoken(say("and {} more profiles: cudiag report {}",
+                                                       profiles.size() - kMost, run)));
     }
     return text;
 }
@@ -216,7 +221,9 @@ int in_place_command(const InPlaceOptions& options) {
     }
     std::string text = render_findings(findings, style_for(2), options.run);
     if (all > kBlocks) {
-        text += fmt::format("cudiag: and {} more: cudiag report {}\n", all - kBlocks, options.run);
+        text +=
+            fmt::format("cudiag: {}\n",
+                        spoken(say("and {} more: cudiag report {}", all - kBlocks, options.run)));
     }
     text += options.when == "exit" && all_is_asked_for() ? probes_of(facts) : std::string{};
     if (!profiles.empty()) {

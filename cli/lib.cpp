@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/commands.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -25,7 +26,7 @@ std::string shim_path() {
 int lib_command() {
     const std::string path = shim_path();
     if (path.empty()) {
-        complain("libcudiag.so is not beside this command, nor in ../lib");
+        complain(say("libcudiag.so is not beside this command, nor in ../lib"));
         return kCouldNotRun;
     }
     fmt::print("{}\n", path);

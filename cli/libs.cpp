@@ -15,8 +15,10 @@
 #include "diagnose/elf/fatbin.h"
 #include "diagnose/loader/case.h"
 #include "diagnose/loader/mapped.h"
+#include "diagnose/say.h"
 #include "present/finding_json.h"
 #include "present/libraries.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -55,7 +57,7 @@ int libs_of_file(const std::string& file, bool json) {
     const std::vector<DeviceCode> code = device_code_in(file);
     TreeNode root = needed_tree(state_here(file), file);
     if (root.missing() && code.empty()) {
-        complain(fmt::format("{}: {}", file, root.error));
+        complain(say("{}: {}", file, root.error));
         return kCouldNotRun;
     }
     if (root.missing()) {  // a cubin, a fatbin or PTX: nothing for ld.so, and no failure
@@ -110,15 +112,16 @@ int libs_of_process(const std::string& pid, bool json) {
     const auto files = mapped_files(pid);
     if (!files || files->empty()) {
         complain(
-            fmt::format("cannot read the mappings of process {}: {}", pid,
-                        files ? "it has none, or they are another user's" : std::strerror(errno)));
+            say("cannot read the mappings of process {}: {}", pid,
+                files ? say("it has none, or they are another user's") : std::strerror(errno)));
         return kCouldNotRun;
     }
     const std::vector<MappedLibrary> libraries = mapped_libraries(modules_of(*files));
     if (json) {
         fmt::print("{}", json_line(mapped_json(libraries)));
     } else if (libraries.empty()) {
-        fmt::print("process {} has no CUDA library mapped ({} files in all)\n", pid, files->size());
+        fmt::print("{}\n", spoken(say("process {} has no CUDA library mapped ({} files in all)",
+                                      pid, files->size())));
     } else {
         fmt::print("{}", render_mapped(libraries, style_for(1)));
     }
@@ -140,8 +143,7 @@ int libs_command(const LibsOptions& options) {
         }
     }
     if (!file) {
-        complain(
-            fmt::format("{} is no file here, no library that ld.so finds, and no pid", target));
+        complain(say("{} is no file here, no library that ld.so finds, and no pid", target));
         return kCouldNotRun;
     }
     return libs_of_file(*file, options.json);

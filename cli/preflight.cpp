@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -50,15 +51,15 @@ Process process_to_be(const std::string& program) {
     return process;
 }
 
-Finding not_preloaded(const std::string& program, const char* why) {
+Finding not_preloaded(const std::string& program, const std::string& why) {
     Finding finding;
     finding.slug = "process-not-preloaded";
     finding.severity = Severity::warning;
-    finding.title = fmt::format("{} runs without the shim: {}", program, why);
+    finding.title = say("{} runs without the shim: {}", program, why);
     finding.evidence["program"] = program;
     finding.evidence["why"] = why;
     finding.limits =
-        "what happens inside it is not seen; programs that it starts may be seen again";
+        say("what happens inside it is not seen; programs that it starts may be seen again");
     return finding;
 }
 
@@ -77,9 +78,10 @@ std::vector<Finding> check_program(const std::string& program) {
     if (stat(path.c_str(), &status) == 0 && (status.st_mode & (S_ISUID | S_ISGID)) != 0 &&
         geteuid() != 0) {
         findings.push_back(
-            not_preloaded(path, "it is setuid or setgid, and ld.so then drops LD_PRELOAD"));
+            not_preloaded(path, say("it is setuid or setgid, and ld.so then drops LD_PRELOAD")));
     } else if (read.file->interpreter.empty()) {
-        findings.push_back(not_preloaded(path, "it is linked statically: no ld.so, no LD_PRELOAD"));
+        findings.push_back(
+            not_preloaded(path, say("it is linked statically: no ld.so, no LD_PRELOAD")));
     } else {
         const Process process = process_to_be(path);
         const Machine machine = observe_machine();

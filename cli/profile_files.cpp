@@ -10,8 +10,10 @@
 #include <fstream>
 
 #include "cli/commands.h"
+#include "diagnose/say.h"
 #include "present/perfetto.h"
 #include "present/profile_html.h"
+#include "present/spoken.h"
 #include "present/tensorboard.h"
 
 namespace cudiag {
@@ -26,10 +28,10 @@ bool write_file(const std::string& path, const std::string& bytes) {
     file << bytes;
     file.flush();
     if (!file) {
-        complain(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+        complain(say("cannot write {}: {}", path, std::strerror(errno)));
         return false;
     }
-    fmt::print(stderr, "written: {}\n", path);
+    fmt::print(stderr, "{}\n", spoken(say("written: {}", path)));
     return true;
 }
 
@@ -42,7 +44,7 @@ bool write_events(const std::vector<Profile>& profiles, const std::string& direc
     std::error_code error;
     fs::create_directories(directory, error);
     if (error) {
-        complain(fmt::format("cannot make the directory {}: {}", directory, error.message()));
+        complain(say("cannot make the directory {}: {}", directory, error.message()));
         return false;
     }
     constexpr std::uint64_t kNano = 1'000'000'000;
@@ -56,8 +58,7 @@ bool write_events(const std::vector<Profile>& profiles, const std::string& direc
 int write_profile_files(const std::vector<Profile>& profiles, const ProfileFiles& files,
                         const std::string& run) {
     if (profiles.empty()) {
-        complain(
-            fmt::format("{} has no profile: run the program with CUDIAG_PROFILE=optimizer", run));
+        complain(say("{} has no profile: run the program with CUDIAG_PROFILE=optimizer", run));
         return kCouldNotRun;
     }
     const std::string name = fs::path{run}.filename().string();

@@ -6,10 +6,12 @@
 #include "cli/commands.h"
 #include "cli/runs.h"
 #include "diagnose/loader/mapped.h"
+#include "diagnose/say.h"
 #include "present/build_tree.h"
 #include "present/finding_json.h"
 #include "present/libraries.h"
 #include "present/profile_block.h"
+#include "present/spoken.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -43,7 +45,7 @@ bool unreadable_directory(const std::string& run) {
     std::error_code error;
     const std::filesystem::directory_iterator entries{run, error};
     if (error) {
-        complain(fmt::format("cannot read {}: {}", run, error.message()));
+        complain(say("cannot read {}: {}", run, error.message()));
     }
     return static_cast<bool>(error);
 }
@@ -56,12 +58,11 @@ int report_command(const ReportOptions& options) {
     }
     const std::optional<std::string> run = wanted_run(options.run);
     if (!run) {
-        complain(
-            options.run.empty()
-                ? fmt::format("no runs are recorded in {}; a run that meets no trouble leaves none",
-                              runs_directory())
-                : fmt::format("no run {} (cudiag report --list shows those in {})", options.run,
-                              runs_directory()));
+        complain(options.run.empty()
+                     ? say("no runs are recorded in {}; a run that meets no trouble leaves none",
+                           runs_directory())
+                     : say("no run {} (cudiag report --list shows those in {})", options.run,
+                           runs_directory()));
         return kCouldNotRun;
     }
     if (unreadable_directory(*run)) {
@@ -70,11 +71,11 @@ int report_command(const ReportOptions& options) {
     const Facts facts = gather_facts(*run);  // after this: what happened, and what was not readable
     const std::vector<Finding> findings = findings_of(facts);  // after this: causes first
     for (const std::string& what : facts.unreadable) {
-        complain("cannot read " + what);
+        complain(say("cannot read {}", what));
     }
     if (facts.processes.empty() && facts.build.empty() && findings.empty()) {
         if (facts.unreadable.empty()) {
-            complain(fmt::format("{} holds no recordings", *run));
+            complain(say("{} holds no recordings", *run));
         }
         return kCouldNotRun;
     }
@@ -100,8 +101,8 @@ int report_command(const ReportOptions& options) {
         if (!others.empty()) {
             fmt::print("\n{}", render_findings(others, style, ""));
         } else if (profiles.empty()) {
-            fmt::print(
-                "  nothing found: what was recorded were probes, or no cause is established\n");
+            fmt::print("  {}\n", spoken(say("nothing found: what was recorded were probes, or no "
+                                            "cause is established")));
         }
         if (!libraries.empty()) {
             fmt::print("\n{}", render_libraries(libraries, style));

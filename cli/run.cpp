@@ -18,6 +18,7 @@
 #include "cli/runs.h"
 #include "diagnose/memory_group.h"
 #include "diagnose/proc.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 #include "present/terminal.h"
 
@@ -66,7 +67,7 @@ std::string preload_value(const std::string& shim) {
     arguments.push_back(nullptr);
     (void)execvp(arguments.front(), arguments.data());
     const int why = errno;
-    complain(fmt::format("cannot run {}: {}", command.front(), std::strerror(why)));
+    complain(say("cannot run {}: {}", command.front(), std::strerror(why)));
     _exit(why == ENOENT ? 127 : 126);  // as a shell says it
 }
 
@@ -85,12 +86,16 @@ std::string killed_for_memory(int status, const std::optional<MemoryGroup>& at_s
         now->path != at_start->path || now->oom_kills <= at_start->oom_kills) {
         return {};
     }
-    return fmt::format(
-        "the kernel killed {} for memory in the cgroup {} meanwhile ({}): give it "
-        "more, or let the program take less",
-        now->oom_kills - at_start->oom_kills == 1 ? "a process" : "processes", now->path,
-        now->limit == 0 ? "no limit of its own: this machine had none left"
-                        : "limit " + bytes_text(now->limit));
+    const std::string limit = now->limit == 0
+                                  ? say("no limit of its own: this machine had none left")
+                                  : say("limit {}", bytes_text(now->limit));
+    return now->oom_kills - at_start->oom_kills == 1
+               ? say("the kernel killed a process for memory in the cgroup {} meanwhile ({}): give "
+                     "it more, or let the program take less",
+                     now->path, limit)
+               : say("the kernel killed processes for memory in the cgroup {} meanwhile ({}): give "
+                     "it more, or let the program take less",
+                     now->path, limit);
 }
 
 void print_post_mortem(const std::string& run, pid_t pid, int status,
@@ -114,12 +119,11 @@ void print_post_mortem(const std::string& run, pid_t pid, int status,
     }
     const std::string for_memory = killed_for_memory(status, memory);
     const char* name = WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : nullptr;
-    const std::string death =
-        fmt::format("process {} died by SIG{}; ", pid, name == nullptr ? "?" : name);
+    const std::string death = say("process {} died by SIG{}; ", pid, name == nullptr ? "?" : name);
     if (!for_memory.empty()) {
         complain(death + for_memory);
     } else if (!recorded && WIFSIGNALED(status)) {
-        complain(death + "nothing had been recorded that would explain it");
+        complain(death + say("nothing had been recorded that would explain it"));
     }
 }
 
@@ -128,7 +132,8 @@ void print_post_mortem(const std::string& run, pid_t pid, int status,
 int run_command(const RunOptions& options) {
     const std::string shim = shim_path();
     if (shim.empty()) {
-        complain("libcudiag.so is not beside this command, nor in ../lib: cannot run under it");
+        complain(
+            say("libcudiag.so is not beside this command, nor in ../lib: cannot run under it"));
         return kCouldNotRun;
     }
     // A missing NEEDED of the executable kills it before any preload runs, and a static or setuid
@@ -142,7 +147,7 @@ int run_command(const RunOptions& options) {
     const std::optional<MemoryGroup> memory = memory_group();
     const pid_t pid = fork();
     if (pid < 0) {
-        complain(fmt::format("cannot start a process: {}", std::strerror(errno)));
+        complain(say("cannot start a process: {}", std::strerror(errno)));
         return kCouldNotRun;
     }
     if (pid == 0) {
@@ -157,7 +162,7 @@ int run_command(const RunOptions& options) {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) {
-            complain(fmt::format("cannot wait for {}: {}", pid, std::strerror(errno)));
+            complain(say("cannot wait for {}: {}", pid, std::strerror(errno)));
             return kCouldNotRun;
         }
     }

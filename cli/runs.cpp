@@ -285,7 +285,7 @@ std::vector<Finding> findings_of(const Facts& facts) {
     std::vector<Finding> findings = judge(facts, machine);
     std::string lines;
     for (const Finding& finding : findings) {
-        lines += json_line(to_json(finding));
+        lines += json_line(saved_json(finding));
     }
     // A run on a read-only or full disk is told all the same.
     if (write_whole(run / "findings.jsonl", lines)) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "diagnose/build/steps.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -204,7 +205,7 @@ GpuCore core_of(const EntryRead& entry, const Process& process) {
     if (core.timestamp_s != 0 && core.timestamp_s < process.start_time_ns / kSecond) {
         core.exceptions.clear();
         core.threads = 0;
-        core.problem = "it is older than this process";
+        core.problem = say("it is older than this process");
     }
     return core;
 }

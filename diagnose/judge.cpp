@@ -17,6 +17,7 @@
 #include "diagnose/nccl/rules.h"
 #include "diagnose/optimizer/rules.h"
 #include "diagnose/process/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -85,9 +86,8 @@ void judge_failure(const Facts& facts, const Process& process, const LoadFailure
     if (tie == Tie::last_word) {
         finding->confidence = Confidence::likely;
         finding->limits += (finding->limits.empty() ? "" : "; ") +
-                           std::string{
-                               "that the process ended because of it is inferred: it was the last "
-                               "load that failed"};
+                           say("that the process ended because of it is inferred: it was the last "
+                               "load that failed");
     }
     std::optional<Finding> shadow = loader_shadowed_library(c, *finding);
     std::optional<Finding> hidden = hidden_cause(process, failure, *finding, tie);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 
 // "1.3 GB", "512 MB": decimal, as memory limits and disks are given. "4096 bytes" below 1 MB.
@@ -16,7 +18,7 @@ inline std::string bytes_text(std::uint64_t bytes) {
     const auto number = static_cast<double>(bytes);
     return number >= kGiga   ? fmt::format("{:.1f} GB", number / kGiga)
            : number >= kMega ? fmt::format("{:.0f} MB", number / kMega)
-                             : fmt::format("{} bytes", bytes);
+                             : say("{} bytes", bytes);
 }
 
 }  // namespace cudiag

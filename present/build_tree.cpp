@@ -8,6 +8,9 @@
 #include <map>
 #include <set>
 
+#include "diagnose/say.h"
+#include "present/spoken.h"
+
 namespace cudiag {
 namespace {
 
@@ -25,11 +28,14 @@ class Tree {
     }
 
     std::string render() {
-        std::string out = fmt::format("  {}{:>{}}{:>10}  {}\n", "build", "time", kNameColumn + 5,
-                                      "memory", "what");
+        const std::string heading = spoken_label("build");
+        std::string out = fmt::format("  {}{:>{}}{:>10}  {}\n", heading, spoken_label("time"),
+                                      kNameColumn + 10 - text_width(heading),
+                                      spoken_label("memory"), spoken_label("what"));
         add_children(nullptr, "", out);
         if (left_out_ > 0) {
-            out += fmt::format("  … and {} quick steps that went well\n", left_out_);
+            out += fmt::format("  {}\n",
+                               spoken(say("… and {} quick steps that went well", left_out_)));
         }
         return out;
     }
@@ -63,16 +69,16 @@ class Tree {
     static std::string outcome(const BuildStep& step) {
         if (step.signal != 0) {
             const char* name = sigabbrev_np(step.signal);
-            return name == nullptr ? fmt::format("signal {}", step.signal)
+            return name == nullptr ? spoken(say("signal {}", step.signal))
                                    : fmt::format("SIG{}", name);
         }
         if (step.how == EndHow::none) {
-            return "no end known";
+            return spoken(say("no end known"));
         }
         if (step.how == EndHow::exec) {
             return "";
         }
-        return step.status == 0 ? "" : fmt::format("exit status {}", step.status);
+        return step.status == 0 ? "" : spoken(say("exit status {}", step.status));
     }
 
     // What the step worked on: its output, or its source.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "diagnose/say.h"
 #include "present/grouped.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -46,13 +48,17 @@ std::string render_card(const Card& card, const Style& style) {
         return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
     };
     std::string text =
-        fmt::format("{}, driver {}, {}\n", strong(printable(card.name)),
-                    card.driver.empty() ? "?" : printable(card.driver), printable(card.uuid));
+        spoken(say("{}, driver {}, {}", strong(printable(card.name)),
+                   card.driver.empty() ? "?" : printable(card.driver), printable(card.uuid))) +
+        "\n";
     const Spread& copy = card.copy_gb_per_s;
-    text += fmt::format("copy: {:.0f} GB/s read and written (quartiles {:.0f} and {:.0f})\n\n",
-                        copy.median, copy.low, copy.high);
-    text += fmt::format("{:<16}{:>14} {:>7}  {:>9} {:>6} {:>7}  {:>20}\n", "AdamW, ms a step",
-                        "elements", "tensors", "ours", "GB/s", "of copy", "as torch's fused *");
+    text += spoken(say("copy: {:.0f} GB/s read and written (quartiles {:.0f} and {:.0f})",
+                       copy.median, copy.low, copy.high)) +
+            "\n\n";
+    text += fmt::format("{:<16}{:>14} {:>7}  {:>9} {:>6} {:>7}  {:>20}\n",
+                        spoken(say("AdamW, ms a step")), spoken_label("elements"),
+                        spoken_label("tensors"), spoken_label("ours"), "GB/s",
+                        spoken_label("of copy"), spoken(say("as torch's fused *")));
     for (const AdamWTime& row : card.adamw) {
         if (!is_shown(card, row)) {
             continue;
@@ -63,8 +69,9 @@ std::string render_card(const Card& card, const Style& style) {
                             row.milliseconds.median, rate, kPercent * rate / copy.median,
                             as_torch(card, row, false), as_torch(card, row, true));
     }
-    text += "* launched 320 and 2240 chunks at once, as torch does (docs/benchmarks.md); ";
-    text += "computing in float\n";
+    text += spoken(say("* launched 320 and 2240 chunks at once, as torch does "
+                       "(docs/benchmarks.md); computing in float")) +
+            "\n";
     return text;
 }
 

@@ -7,7 +7,9 @@
 #include <sstream>
 #include <vector>
 
+#include "diagnose/say.h"
 #include "present/finding_json.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -33,34 +35,52 @@ std::string bold(const Style& style, const std::string& text) {
     return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
 }
 
-const char* asked(Question question) {
-    constexpr const char* kAsked[] = {"import torch", "build CUDA extensions",
-                                      "load what was built", "launch on a GPU"};
-    return kAsked[static_cast<std::size_t>(question)];
+std::string asked(Question question) {
+    switch (question) {
+        case Question::import:
+            return spoken(say("import torch"));
+        case Question::build:
+            return spoken(say("build CUDA extensions"));
+        case Question::load:
+            return spoken(say("load what was built"));
+        case Question::launch:
+            return spoken(say("launch on a GPU"));
+    }
+    return {};
 }
 
-const char* answered(Health health) {
-    constexpr const char* kAnswers[] = {"yes", "yes, but", "no", "not known"};
-    return kAnswers[static_cast<std::size_t>(health)];
+std::string answered(Health health) {
+    switch (health) {
+        case Health::green:
+            return spoken_label("yes");
+        case Health::yellow:
+            return spoken_label("yes, but");
+        case Health::red:
+            return spoken_label("no");
+        case Health::unknown:
+            return spoken_label("not known");
+    }
+    return {};
 }
 
 std::string padded(const std::string& text, std::size_t width) {
-    return text + std::string(width > text.size() ? width - text.size() : 1, ' ');
+    const std::size_t columns = text_width(text);
+    return text + std::string(width > columns ? width - columns : 1, ' ');
 }
 
 std::string render_answer(const Answer& answer, const Style& style) {
     const std::string said = padded(answered(answer.health), kAnswerWidth + 1);
-    return fmt::format(
-        "  {}{}{}\n", padded(asked(answer.question), kQuestionWidth - 6),
-        painted(style, answer.health, said),
-        wrapped(printable(answer.text), style.width, 2 + kQuestionWidth - 6 + kAnswerWidth + 1));
+    return fmt::format("  {}{}{}\n", padded(asked(answer.question), kQuestionWidth - 6),
+                       painted(style, answer.health, said),
+                       wrapped(printable(spoken(answer.text)), style.width,
+                               2 + kQuestionWidth - 6 + kAnswerWidth + 1));
 }
 
 std::string render_fixes(const Finding& finding, const Style& style) {
     std::string out;
     for (const Fix& fix : finding.fixes) {
-        out += fmt::format("    {}   {}\n", bold(style, "fix"),
-                           wrapped(printable(fix.text), style.width, 10));
+        out += fmt::format("    {}{}\n", bold(style, padded(spoken_label("fix"), 6)),
+                           wrapped(printable(spoken(fix.text)), style.width, 10));
         if (!fix.command.empty()) {
             out += fmt::format("          $ {}\n", bold(style, printable(fix.command)));
         }
@@ -72,17 +92,20 @@ std::string render_fixes(const Finding& finding, const Style& style) {
 std::string render_amiss(const Check& check, const Style& style) {
     std::string out = fmt::format(
         "\n{} {} {}{}\n    {}\n", bold(style, "cudiag:"),
-        painted(style, check.health, check.health == Health::red ? "red" : name_of(check.health)),
+        painted(style, check.health,
+                spoken_label(check.health == Health::red ? "red" : name_of(check.health))),
         bold(style, fmt::format("{}: {}", name_of(check.question), check.name)),
-        check.finding && check.finding->confidence == Confidence::likely ? " (likely)" : "",
-        wrapped(printable(check.text), style.width, 4));
+        check.finding && check.finding->confidence == Confidence::likely ? spoken(say(" (likely)"))
+                                                                         : "",
+        wrapped(printable(spoken(check.text)), style.width, 4));
     if (check.finding) {
         out += render_fixes(*check.finding, style);
         if (!check.finding->limits.empty()) {
-            out += fmt::format("    limits {}\n",
-                               wrapped(printable(check.finding->limits), style.width, 11));
+            out += fmt::format("    {}{}\n", padded(spoken_label("limits"), 7),
+                               wrapped(printable(spoken(check.finding->limits)), style.width, 11));
         }
-        out += fmt::format("    more   cudiag explain {}\n", check.finding->slug);
+        out += fmt::format("    {}cudiag explain {}\n", padded(spoken_label("more"), 7),
+                           check.finding->slug);
     }
     return out;
 }
@@ -114,10 +137,10 @@ void add_comment(const std::string& text, std::string& script) {
 std::string render_examination(const Examination& examination, const Style& style) {
     std::string out = fmt::format(
         "{} {}{}{}\n", bold(style, "cudiag doctor:"),
-        printable(examination.python.empty() ? "no Python" : examination.python),
+        printable(examination.python.empty() ? spoken(say("no Python")) : examination.python),
         examination.python_version.empty()
             ? ""
-            : fmt::format(" ({}, by {})", examination.python_version, examination.chosen_by),
+            : spoken(say(" ({}, by {})", examination.python_version, examination.chosen_by)),
         examination.torch.empty() ? "" : ", torch " + printable(examination.torch));
     for (const Answer& answer : examination.answers) {
         out += render_answer(answer, style);
@@ -134,7 +157,7 @@ std::string render_examination(const Examination& examination, const Style& styl
         if (check.health == Health::green) {
             out += fmt::format("  {} {}{}\n", painted(style, Health::green, "ok"),
                                padded(check.name, kNameWidth),
-                               wrapped(printable(check.text), style.width, 5 + kNameWidth));
+                               wrapped(printable(spoken(check.text)), style.width, 5 + kNameWidth));
         }
     }
     return out;
@@ -182,19 +205,22 @@ std::string repair_script(const Examination& examination) {
         }
         std::string& part = is_setting(fix->command) ? settings : commands;
         part += "\n";
-        add_comment(check.text, part);
-        add_comment("so: " + fix->text, part);
+        add_comment(spoken(check.text), part);
+        add_comment(spoken(say("so: {}", fix->text)), part);
         part += fix->command + "\n";
     }
     if (commands.empty() && settings.empty()) {
         return {};
     }
-    std::string script = "#!/bin/sh\n# Made by cudiag doctor --fix for " +
-                         printable(examination.python) + "\nset -e\n" + commands;
+    std::string script = fmt::format(
+        "#!/bin/sh\n# {}\nset -e\n{}",
+        spoken(say("Made by cudiag doctor --fix for {}", printable(examination.python))), commands);
     if (!settings.empty()) {
-        script +=
-            "\n# What follows is for your own shell: source this file, or copy these lines.\n" +
-            settings;
+        script += fmt::format(
+            "\n# {}\n{}",
+            spoken(
+                say("What follows is for your own shell: source this file, or copy these lines.")),
+            settings);
     }
     return script;
 }

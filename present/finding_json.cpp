@@ -2,7 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
+
 #include "present/libraries.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -100,6 +104,32 @@ Json list_at(const Json& json, const char* key) {
                                                                           : Json::array();
 }
 
+void add_words_behind(const Json& value, std::map<std::string, Said>& known) {
+    if (value.is_string()) {
+        known.merge(words_behind(value.get<std::string>()));
+    } else if (value.is_structured()) {
+        for (const Json& part : value) {
+            add_words_behind(part, known);
+        }
+    }
+}
+
+void remember_words(const Json& json) {
+    if (!json.is_object() || !json.contains("said") || !json["said"].is_object()) {
+        return;
+    }
+    for (const auto& [sentence, parts] : json["said"].items()) {
+        const bool texts = parts.is_array() && !parts.empty() &&
+                           std::all_of(parts.begin(), parts.end(),
+                                       [](const Json& part) { return part.is_string(); });
+        if (texts) {
+            remember(sentence,
+                     Said{parts[0].get<std::string>(),
+                          std::vector<std::string>(std::next(parts.begin()), parts.end())});
+        }
+    }
+}
+
 }  // namespace
 
 const char* name_of(Severity severity) {
@@ -148,7 +178,28 @@ Json to_json(const Finding& finding) {
     return json;
 }
 
+Json saved_json(const Finding& finding) {
+    std::map<std::string, Said> known;
+    add_words_behind(finding.title, known);
+    add_words_behind(finding.limits, known);
+    add_words_behind(finding.evidence, known);
+    for (const Fix& fix : finding.fixes) {
+        add_words_behind(fix.text, known);
+    }
+    Json json = to_json(finding);
+    Json& said = json["said"] = Json::object();
+    for (const auto& [sentence, how] : known) {
+        auto parts = Json::array({how.words});
+        for (const std::string& argument : how.arguments) {
+            parts.push_back(argument);
+        }
+        said[sentence] = std::move(parts);
+    }
+    return json;
+}
+
 Finding finding_from_json(const Json& json) {
+    remember_words(json);
     Finding finding;
     finding.id = text_at(json, "id");
     finding.slug = text_at(json, "slug");

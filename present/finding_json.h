@@ -13,8 +13,12 @@ inline constexpr int kFindingSchema = 1;
 
 nlohmann::ordered_json to_json(const Finding& finding);
 
-// The inverse. Keys that are absent or of another type are left at their defaults: the file may be
-// of another version.
+// As to_json, with how its sentences were made ("said": {SENTENCE: [WORDS, ARGUMENT, …]}), so that
+// a finding that was kept can be told in another language.
+nlohmann::ordered_json saved_json(const Finding& finding);
+
+// The inverse of either; how sentences were made is remembered (diagnose/say.h). Keys that are
+// absent or of another type are left at their defaults: the file may be of another version.
 Finding finding_from_json(const nlohmann::ordered_json& json);
 
 // {"schema", "run": {…, "processes": […]}, "libraries": […], "findings": […]}; "profiles": […] is

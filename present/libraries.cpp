@@ -5,6 +5,9 @@
 
 #include <algorithm>
 
+#include "diagnose/say.h"
+#include "present/spoken.h"
+
 namespace cudiag {
 namespace {
 
@@ -26,13 +29,15 @@ class TreeText {
 
     std::string found_text(const TreeNode& node) const {
         if (node.missing()) {
-            return paint("1;31", node.error.empty() ? "not found" : printable(node.error));
+            return paint("1;31", node.error.empty() ? spoken(say("not found"))
+                                                    : printable(spoken(node.error)));
         }
         const SearchStep* step = node.matched();
-        std::string rule = node.already_loaded ? "already mapped"
+        std::string rule = node.already_loaded ? say("already mapped")
                            : step != nullptr   ? why(*step)
                                                : "";
-        return printable(node.path) + paint("2", rule.empty() ? "" : " [" + printable(rule) + "]") +
+        return printable(node.path) +
+               paint("2", rule.empty() ? "" : " [" + printable(spoken(rule)) + "]") +
                (node.elsewhere ? paint("2", " …") : "");
     }
 
@@ -44,21 +49,21 @@ class TreeText {
                     : fmt::format("{}{} → {}\n", branch, printable(node.name), found_text(node));
         if (node.missing()) {
             for (const SearchStep& step : node.steps) {
-                out_ += fmt::format("{}      {} {} ({})\n", below, printable(step.dir), step.result,
-                                    printable(why(step)));
+                out_ += fmt::format("{}      {} {} ({})\n", below, printable(step.dir),
+                                    spoken(step.result), printable(spoken(why(step))));
             }
         }
         for (const VersionClash& clash : node.clashes) {
             out_ += fmt::format("{}      {}\n", below,
                                 paint(clash.weak ? "2" : "1;31",
-                                      fmt::format("wants version {} of {}, which lacks it",
-                                                  clash.version, printable(clash.provider))));
+                                      spoken(say("wants version {} of {}, which lacks it",
+                                                 clash.version, printable(clash.provider)))));
         }
         for (const ShadowedCopy& copy : node.shadowed) {
             out_ += fmt::format("{}      {}\n", below,
                                 paint(copy.own ? "1;33" : "2",
-                                      fmt::format("another copy is passed by: {} ({})",
-                                                  printable(copy.path), printable(copy.where))));
+                                      spoken(say("another copy is passed by: {} ({})",
+                                                 printable(copy.path), printable(copy.where)))));
         }
         for (std::size_t i = 0; i < node.children.size(); ++i) {
             line(below, node.children[i], i + 1 == node.children.size(), false);
@@ -107,7 +112,8 @@ Json tree_json(const TreeNode& node) {
 }
 
 std::string render_device_code(const std::vector<DeviceCode>& code) {
-    return code.empty() ? std::string{} : fmt::format("device code: {}\n", device_code_words(code));
+    return code.empty() ? std::string{}
+                        : spoken(say("device code: {}", device_code_words(code))) + "\n";
 }
 
 Json device_code_json(const std::vector<DeviceCode>& code) {
@@ -130,16 +136,21 @@ std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Sty
     for (const MappedLibrary& library : libraries) {
         out += fmt::format(
             "{}{}\n", printable(library.path),
-            library.twice ? (style.colour ? "  \033[1;33mmapped twice\033[0m" : "  mapped twice")
-                          : "");
-        out += fmt::format("    {}{}{}\n",
-                           library.version.empty() ? "version unknown" : library.version,
-                           library.package.empty() ? "" : ", ", library.package);
+            library.twice
+                ? fmt::format(fmt::runtime(style.colour ? "  \033[1;33m{}\033[0m" : "  {}"),
+                              spoken(say("mapped twice")))
+                : "");
+        out +=
+            fmt::format("    {}{}{}\n",
+                        library.version.empty() ? spoken(say("version unknown")) : library.version,
+                        library.package.empty() ? "" : ", ", library.package);
         if (!library.needed_by.empty()) {
             out += fmt::format(
-                "    needed by {}\n",
-                wrapped(printable(fmt::format("{}", fmt::join(library.needed_by, ", "))),
-                        style.width, 14));
+                "    {}\n",
+                wrapped(
+                    printable(spoken(say("needed by {}",
+                                         fmt::format("{}", fmt::join(library.needed_by, ", "))))),
+                    style.width, 14));
         }
     }
     return out;
@@ -184,23 +195,24 @@ std::string users_text(const std::vector<std::string>& users) {
         text += (i == 0 ? "" : ", ") + base_name(users[i]);
     }
     if (users.size() > kShown) {
-        text += fmt::format(" and {} more", users.size() - kShown);
+        text = say("{} and {} more", text, users.size() - kShown);
     }
-    return users.empty() ? "by dlopen" : "needed by " + text;
+    return spoken(users.empty() ? say("by dlopen") : say("needed by {}", text));
 }
 
 std::string version_text(const MappedLibrary& library) {
-    return !library.since.empty()     ? "file " + library.since
+    return !library.since.empty()     ? spoken(say("file {}", library.since))
            : !library.version.empty() ? library.version
            : !library.cuda.empty()    ? "CUDA " + library.cuda
-                                      : "unknown";
+                                      : spoken_label("unknown");
 }
 
 std::string driver_text(const MappedDriver& driver) {
     if (driver.path.empty()) {
-        return "none mapped";
+        return spoken(say("none mapped"));
     }
-    return fmt::format("{}{}", driver.release.empty() ? "release not known" : driver.release,
+    return fmt::format("{}{}",
+                       driver.release.empty() ? spoken(say("release not known")) : driver.release,
                        driver.cuda.empty() ? "" : ", CUDA " + driver.cuda);
 }
 
@@ -236,31 +248,33 @@ std::string render_libraries(const std::vector<ProcessLibraries>& processes, con
         return style.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
     };
     std::string out;
+    const std::string heading = spoken_label("libraries");
     for (const Group& group : groups_of(processes)) {
         const ProcessLibraries& process = *group.process;
-        out += fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", "libraries"),
-                           wrapped(group.pids, style.width, std::string_view{"libraries "}.size()));
-        std::size_t names = std::string_view{"driver"}.size();
+        out += fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", heading),
+                           wrapped(group.pids, style.width, text_width(heading) + 1));
+        const std::string driver = spoken_label("driver");
+        std::size_t names = text_width(driver);
         std::size_t versions = 0;
         for (const MappedLibrary& library : process.libraries) {
             names = std::max(names, base_name(library.path).size());
-            versions = std::max(versions, version_text(library).size());
+            versions = std::max(versions, text_width(version_text(library)));
         }
         const std::size_t room = style.width > 24 ? style.width - 4 : 20;
         const auto path_line = [&](const std::string& path) {
             out += fmt::format("    {}\n", paint("2", shortened(printable(path), room)));
         };
-        out +=
-            fmt::format("  {:<{}}  {}\n", "driver", names, printable(driver_text(process.driver)));
+        out += fmt::format("  {:<{}}  {}\n", driver, names, printable(driver_text(process.driver)));
         if (!process.driver.path.empty()) {
             path_line(process.driver.path);
         }
         for (const MappedLibrary& library : process.libraries) {
-            const std::string mark = library.twice ? paint("1;33", "twice  ") : "";
+            const std::string twice = library.twice ? spoken(say("twice  ")) : "";
+            const std::string mark = library.twice ? paint("1;33", twice) : "";
             out += fmt::format("  {:<{}}  {:<{}}  {}{}\n", printable(base_name(library.path)),
                                names, printable(version_text(library)), versions, mark,
                                wrapped(printable(users_text(library.needed_by)), style.width,
-                                       names + versions + 6 + (library.twice ? 7 : 0)));
+                                       names + versions + 6 + text_width(twice)));
             path_line(library.path);
         }
     }

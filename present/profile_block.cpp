@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "diagnose/say.h"
 #include "present/profile_text.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -27,15 +29,16 @@ class Block {
     explicit Block(const Style& style) : style_{style} {}
 
     void head(const std::string& text) {
-        out_ += fmt::format("  {}\n", bold(wrapped(printable(text), style_.width, 2)));
+        out_ += fmt::format("  {}\n", bold(wrapped(printable(spoken(text)), style_.width, 2)));
     }
 
     void line(const std::string& label, const std::string& text) {
         constexpr std::size_t kLabel = 12;
-        const std::string shown = style_.colour ? fmt::format("\033[2m{}\033[0m", label) : label;
+        const std::string left = spoken_label(label);
+        const std::string shown = style_.colour ? fmt::format("\033[2m{}\033[0m", left) : left;
         out_ += fmt::format("  {}{}{}\n", shown,
-                            std::string(kLabel - std::min(kLabel, label.size()), ' '),
-                            wrapped(printable(text), style_.width, kLabel + 2));
+                            std::string(kLabel - std::min(kLabel, text_width(left)), ' '),
+                            wrapped(printable(spoken(text)), style_.width, kLabel + 2));
     }
 
     std::string bold(const std::string& text) const {
@@ -50,41 +53,41 @@ class Block {
 };
 
 std::string title_of(const Optimizer& optimizer) {
-    std::string title = name_of(optimizer);
+    std::string title;
     if (optimizer.tensors() > 0) {
         const auto elements = static_cast<double>(optimizer.elements());
-        title += fmt::format(", {} parameters, ", optimizer.tensors());
-        title += elements >= 1e8   ? fmt::format("{:.1f}e9 elements", elements / 1e9)
-                 : elements >= 1e5 ? fmt::format("{:.1f}e6 elements", elements / 1e6)
-                                   : fmt::format("{:.0f} elements", elements);
+        title += say(", {} parameters, ", optimizer.tensors());
+        title += elements >= 1e8   ? say("{:.1f}e9 elements", elements / 1e9)
+                 : elements >= 1e5 ? say("{:.1f}e6 elements", elements / 1e6)
+                                   : say("{:.0f} elements", elements);
         std::string dtypes;
         for (const ParameterGroup& group : optimizer.parameters) {
-            const std::string text = group.dtype + " on " + group.device;
+            const std::string text = say("{} on {}", group.dtype, group.device);
             if (dtypes.find(text) == std::string::npos) {
                 dtypes += (dtypes.empty() ? "" : ", ") + text;
             }
         }
-        title += fmt::format(" ({})", dtypes);
+        title += say(" ({})", dtypes);
     }
-    return title;
+    return say("{}{}", name_of(optimizer), title);
 }
 
 void add_step(const Optimizer& optimizer, Block& block) {
     const bool on_device = optimizer.span.count > 0 && optimizer.kernels_a_step > 0;
     const Times& times = on_device ? optimizer.span : optimizer.host;
     std::string text =
-        fmt::format("{} (p95 {})", nanoseconds_text(times.median), nanoseconds_text(times.p95));
+        say("{} (p95 {})", nanoseconds_text(times.median), nanoseconds_text(times.p95));
     if (optimizer.share) {
-        text += fmt::format(", {} of a training step of {}", percent(*optimizer.share),
-                            nanoseconds_text(optimizer.period.median));
+        text += say(", {} of a training step of {}", percent(*optimizer.share),
+                    nanoseconds_text(optimizer.period.median));
     }
-    text += fmt::format("; median of {} of {} steps", optimizer.steady_steps, optimizer.steps);
+    text += say("; median of {} of {} steps", optimizer.steady_steps, optimizer.steps);
     block.line("a step", text);
     if (on_device) {
-        block.line("host", fmt::format("{} in step(){}", nanoseconds_text(optimizer.host.median),
-                                       optimizer.debugger.empty()
-                                           ? ""
-                                           : ", with " + optimizer.debugger + " active"));
+        block.line(
+            "host",
+            say("{} in step(){}", nanoseconds_text(optimizer.host.median),
+                optimizer.debugger.empty() ? "" : say(", with {} active", optimizer.debugger)));
     }
 }
 
@@ -92,33 +95,31 @@ void add_device(const Optimizer& optimizer, const Profile& profile, Block& block
     if (optimizer.span.count == 0) {
         return;
     }
-    std::string text =
-        fmt::format("busy {}, waiting between kernels {}, {:.0f} kernels",
-                    nanoseconds_text(optimizer.device.median),
-                    nanoseconds_text(optimizer.gaps.median), optimizer.kernels_a_step);
+    std::string text = say("busy {}, waiting between kernels {}, {:.0f} kernels",
+                           nanoseconds_text(optimizer.device.median),
+                           nanoseconds_text(optimizer.gaps.median), optimizer.kernels_a_step);
     if (optimizer.copies_a_step > 0) {
-        text += fmt::format(", {:.0f} copies ({})", optimizer.copies_a_step,
-                            nanoseconds_text(optimizer.copy_time_a_step));
+        text += say(", {:.0f} copies ({})", optimizer.copies_a_step,
+                    nanoseconds_text(optimizer.copy_time_a_step));
     }
     block.line("GPU", text);
     if (optimizer.gb_per_s) {
-        text =
-            fmt::format("{:.1f} GB must be read and written: {:.0f} GB/s",
-                        static_cast<double>(optimizer.traffic.total()) / 1e9, *optimizer.gb_per_s);
+        text = say("{:.1f} GB must be read and written: {:.0f} GB/s",
+                   static_cast<double>(optimizer.traffic.total()) / 1e9, *optimizer.gb_per_s);
         for (const ProfiledDevice& device : profile.devices) {
             if (device.copy_gb_per_s && *device.copy_gb_per_s > 0) {
-                text += fmt::format(", {} of a copy's {:.0f} GB/s on this card",
-                                    percent(*optimizer.gb_per_s / *device.copy_gb_per_s),
-                                    *device.copy_gb_per_s);
+                text += say(", {} of a copy's {:.0f} GB/s on this card",
+                            percent(*optimizer.gb_per_s / *device.copy_gb_per_s),
+                            *device.copy_gb_per_s);
             }
         }
         block.line("memory", text);
     }
     if (optimizer.fused_ms && optimizer.limit_ms) {
-        block.line("this card", fmt::format("fused AdamW takes {:.1f} ms here (predicted, ± {}), "
-                                            "the fastest that we know of {:.1f} ms",
-                                            *optimizer.fused_ms, percent(*optimizer.fused_error),
-                                            *optimizer.limit_ms));
+        block.line("this card",
+                   say("fused AdamW takes {:.1f} ms here (predicted, ± {}), "
+                       "the fastest that we know of {:.1f} ms",
+                       *optimizer.fused_ms, percent(*optimizer.fused_error), *optimizer.limit_ms));
     }
 }
 
@@ -127,41 +128,41 @@ void add_kernels(const Optimizer& optimizer, const Profile& profile, Block& bloc
     for (std::size_t i = 0; i < std::min(kMost, optimizer.by_name.size()); ++i) {
         const KernelTime& kernel = optimizer.by_name[i];
         block.line(i == 0 ? "kernels" : "",
-                   fmt::format("{:>8} in {:.0f} x {} {}", nanoseconds_text(kernel.time_a_step),
-                               kernel.launches_a_step, nanoseconds_text(kernel.mean),
-                               short_kernel(profile.names[kernel.name])));
+                   say("{:>8} in {:.0f} x {} {}", nanoseconds_text(kernel.time_a_step),
+                       kernel.launches_a_step, nanoseconds_text(kernel.mean),
+                       short_kernel(profile.names[kernel.name])));
     }
     if (optimizer.by_name.size() > kMost) {
-        block.line("", fmt::format("… and {} more", optimizer.by_name.size() - kMost));
+        block.line("", say("… and {} more", optimizer.by_name.size() - kMost));
     }
 }
 
 std::string records_text(const Completeness& complete) {
     if (!complete.device_timeline) {
-        return fmt::format("no device timeline: {}", complete.why_not);
+        return say("no device timeline: {}", complete.why_not);
     }
     std::string text =
-        fmt::format("{} launches, {} recorded; CUPTI lost {}", complete.launches, complete.records,
-                    complete.dropped ? fmt::format("{}", *complete.dropped) : "an unknown number");
+        say("{} launches, {} recorded; CUPTI lost {}", complete.launches, complete.records,
+            complete.dropped ? fmt::format("{}", *complete.dropped) : say("an unknown number"));
     if (complete.not_kept > 0) {
-        text += fmt::format(", {} found no room in the file", complete.not_kept);
+        text += say(", {} found no room in the file", complete.not_kept);
     }
     if (complete.out_of_range > 0) {
-        text += fmt::format(", {} have times of another clock", complete.out_of_range);
+        text += say(", {} have times of another clock", complete.out_of_range);
     }
-    return complete.shared_with_client ? text + "; another profiler recorded at the same time"
+    return complete.shared_with_client ? text + say("; another profiler recorded at the same time")
                                        : text;
 }
 
 std::string cost_text(const OwnCost& cost) {
     if (const auto relative = cost.relative()) {
-        return fmt::format(
+        return say(
             "{:+.1f} % of a training step: {} while recording, {} afterwards "
             "({} and {} steps)",
             100 * *relative, nanoseconds_text(*cost.period_in_window),
             nanoseconds_text(*cost.period_after), cost.steps_in_window, cost.steps_after);
     }
-    return fmt::format(
+    return say(
         "not measured: that takes 20 steps behind the recorded ones (there were {}); "
         "{} in CUPTI's buffers",
         cost.steps_after, nanoseconds_text(static_cast<double>(cost.in_buffers)));
@@ -282,15 +283,15 @@ std::string render_profile(const Profile& profile, const Style& style,
         add_kernels(optimizer, profile, block);
     }
     if (!any) {
-        block.head("no step of an optimizer was seen");
+        block.head(say("no step of an optimizer was seen"));
     }
     block.line("recorded", records_text(profile.completeness));
     block.line("own cost", cost_text(profile.cost));
     if (!run_directory.empty()) {
         block.line("more", "cudiag report " + run_directory);
     }
-    return fmt::format("{} {} {}\n{}", block.bold("cudiag:"), block.bold("profile"), profile.pid,
-                       block.take());
+    return fmt::format("{} {} {}\n{}", block.bold("cudiag:"), block.bold(spoken_label("profile")),
+                       profile.pid, block.take());
 }
 
 nlohmann::ordered_json profile_json(const Profile& profile) {

@@ -10,8 +10,10 @@
 #include <ctime>
 #include <set>
 
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 #include "present/finding_json.h"
+#include "present/spoken.h"
 
 namespace cudiag {
 namespace {
@@ -37,9 +39,14 @@ class Painter {
     std::size_t width() const { return style_.width; }
 
     std::string line(const std::string& label, const std::string& text) const {
+        return spoken_line(spoken_label(label), text);
+    }
+
+    // As `line`, of a label in the user's language.
+    std::string spoken_line(const std::string& label, const std::string& text) const {
         return fmt::format("  {}{}{}\n", dim(label),
-                           std::string(kLabel - std::min(kLabel, label.size()), ' '),
-                           wrapped(printable(text), style_.width, kLabel + 2));
+                           std::string(kLabel - std::min(kLabel, text_width(label)), ' '),
+                           wrapped(printable(spoken(text)), style_.width, kLabel + 2));
     }
 
   private:
@@ -50,9 +57,21 @@ class Painter {
     const Style& style_;
 };
 
+std::string label_of(std::string key) {
+    std::replace(key.begin(), key.end(), '_', ' ');
+    return key;
+}
+
+// In English a key within a value stands as `--json` has it.
+std::string inner_label(const std::string& key) {
+    const std::string label = label_of(key);
+    const std::string told = spoken_label(label);
+    return told == label ? key : told;
+}
+
 std::string text_of(const Json& value) {
     if (value.is_string()) {
-        return value.get<std::string>();
+        return spoken(value.get<std::string>());
     }
     if (value.is_array()) {
         std::string text;
@@ -66,25 +85,27 @@ std::string text_of(const Json& value) {
         for (const auto& [key, item] : value.items()) {
             const std::string part = text_of(item);
             if (!part.empty()) {
-                text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, part);
+                text += fmt::format("{}{} {}", text.empty() ? "" : ", ", inner_label(key), part);
             }
         }
         return text;
     }
-    return value.is_null() ? "" : value.dump();
-}
-
-std::string label_of(std::string key) {
-    std::replace(key.begin(), key.end(), '_', ' ');
-    return key;
+    return value.is_null() ? "" : value.is_boolean() ? spoken_label(value.dump()) : value.dump();
 }
 
 // "DT_RUNPATH of /a/long/path/_C.so" -> "DT_RUNPATH of _C.so": the chain above names the file in
 // full.
 std::string short_why(const std::string& why) {
     const auto of = why.find(" of /");
-    const auto slash = why.rfind('/');
-    return of == std::string::npos ? why : why.substr(0, of + 4) + why.substr(slash + 1);
+    if (of == std::string::npos) {
+        return why;
+    }
+    const std::string file = why.substr(why.rfind('/') + 1);
+    std::string brief = why.substr(0, of + 4) + file;
+    if (const Said* said = how_said(why); said != nullptr && said->arguments.size() == 1) {
+        remember(brief, Said{said->words, {file}});
+    }
+    return brief;
 }
 
 // The search, a line a directory. The same directory tried by two rules stands twice, as ld.so
@@ -100,16 +121,18 @@ std::string render_search(const Json& steps, const Painter& painter) {
     longest = std::min<std::size_t>(longest, painter.width() / 2);
     for (const Json& step : steps) {
         if (++number > kMost) {
-            out += painter.line("", fmt::format("… and {} more", steps.size() - kMost));
+            out += painter.line("", say("… and {} more", steps.size() - kMost));
             break;
         }
         const std::string result = step.value("result", "");
         const bool found = result.rfind("found", 0) == 0;
+        const std::string told = spoken(result);
         std::string text = fmt::format("{:<{}}  {}  ({})", printable(step.value("dir", "")),
-                                       longest, found ? painter.green(result) : result,
-                                       printable(short_why(step.value("why", ""))));
-        out += fmt::format("  {}{}{}\n", painter.dim(number == 1 ? "searched" : ""),
-                           std::string(number == 1 ? kLabel - 8 : kLabel, ' '), text);
+                                       longest, found ? painter.green(told) : told,
+                                       printable(spoken(short_why(step.value("why", "")))));
+        const std::string label = number == 1 ? spoken_label("searched") : "";
+        out += fmt::format("  {}{}{}\n", painter.dim(label),
+                           std::string(kLabel - text_width(label), ' '), text);
     }
     return out;
 }
@@ -119,10 +142,9 @@ std::string render_copies(const Json& copies, const Painter& painter) {
     bool first = true;
     for (const Json& copy : copies) {
         const std::string version = copy.value("version", "");
-        out += painter.line(
-            first ? "near" : "",
-            fmt::format("{}{}: {}", copy.value("path", ""),
-                        version.empty() ? "" : " (" + version + ")", copy.value("why", "")));
+        out += painter.line(first ? "near" : "", say("{}{}: {}", copy.value("path", ""),
+                                                     version.empty() ? "" : say(" ({})", version),
+                                                     copy.value("why", "")));
         first = false;
     }
     return out;
@@ -141,20 +163,19 @@ std::string render_launches(const Json& evidence, const char* key, const char* l
         }
         return kernels.size() <= kMost
                    ? out
-                   : out + painter.line("", fmt::format("… and {} more", kernels.size() - kMost));
+                   : out + painter.line("", say("… and {} more", kernels.size() - kMost));
     }
     bool first = true;
     for (const Json& suspect : suspects) {
-        std::string text = suspect.value("kernel", "");
-        if (suspect.contains("grid")) {
-            text +=
-                fmt::format(" <<<{}, {}>>>", suspect.value("grid", ""), suspect.value("block", ""));
-        }
-        text += fmt::format(", stream {}", suspect.value("stream", ""));
-        if (suspect.contains("python")) {
-            text += ", " + suspect.value("python", "");
-        }
-        out += painter.line(first ? label : "", text);
+        const std::string shape = suspect.contains("grid")
+                                      ? fmt::format(" <<<{}, {}>>>", suspect.value("grid", ""),
+                                                    suspect.value("block", ""))
+                                      : "";
+        const std::string place =
+            suspect.contains("python") ? say(", {}", suspect.value("python", "")) : "";
+        out +=
+            painter.line(first ? label : "", say("{}{}, stream {}{}", suspect.value("kernel", ""),
+                                                 shape, suspect.value("stream", ""), place));
         first = false;
     }
     return out;
@@ -166,22 +187,23 @@ std::string render_exceptions(const Json& exceptions, const Painter& painter) {
     constexpr std::size_t kMost = 4;
     for (std::size_t i = 0; i < std::min(kMost, exceptions.size()); ++i) {
         const Json& exception = exceptions[i];
-        std::string text =
-            exception.value("place", exception.value("kernel", "")) +
-            (exception.contains("source") ? " (" + exception.value("source", "") + ")" : "");
-        if (exception.contains("thread_index")) {
-            text += fmt::format(", block {}, thread {}", exception.value("block_index", ""),
-                                exception.value("thread_index", ""));
-        }
-        if (const int threads = exception.value("threads", 0); threads > 1) {
-            text += fmt::format(" and {} more", threads - 1);
-        }
-        out +=
-            painter.line(i == 0 ? "exception" : "", text + ": " + exception.value("meaning", ""));
+        const std::string source =
+            exception.contains("source") ? say(" ({})", exception.value("source", "")) : "";
+        const std::string thread =
+            exception.contains("thread_index")
+                ? say(", block {}, thread {}", exception.value("block_index", ""),
+                      exception.value("thread_index", ""))
+                : "";
+        const int threads = exception.value("threads", 0);
+        const std::string more = threads > 1 ? say(" and {} more", threads - 1) : "";
+        out += painter.line(
+            i == 0 ? "exception" : "",
+            say("{}{}{}{}: {}", exception.value("place", exception.value("kernel", "")), source,
+                thread, more, exception.value("meaning", "")));
     }
     return exceptions.size() <= kMost
                ? out
-               : out + painter.line("", fmt::format("… and {} more", exceptions.size() - kMost));
+               : out + painter.line("", say("… and {} more", exceptions.size() - kMost));
 }
 
 std::string render_chain(const Json& chain, const Json& last, const Painter& painter) {
@@ -221,8 +243,7 @@ Told told_as(const std::string& key, const Json& value, const Json& evidence) {
     constexpr std::size_t kMost = 8;
     if (value.is_array() && value.size() > kMost) {
         const Json first(value.begin(), value.begin() + kMost);
-        return {label_of(key),
-                fmt::format("{}, … and {} more", text_of(first), value.size() - kMost)};
+        return {label_of(key), say("{}, … and {} more", text_of(first), value.size() - kMost)};
     }
     return {label_of(key), text_of(value)};
 }
@@ -264,8 +285,9 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
             continue;
         }
         // A label longer than its column goes before the text.
-        others += label.size() < kLabel ? painter.line(label, text)
-                                        : painter.line("", label + ": " + text);
+        const std::string left = spoken_label(label);
+        others += text_width(left) < kLabel ? painter.spoken_line(left, text)
+                                            : painter.spoken_line("", say("{}: {}", left, text));
     }
     return out + others;
 }
@@ -282,7 +304,7 @@ std::string render_where(const Finding& finding, const Painter& painter) {
             break;
         }
         out += painter.line(shown == 0 ? "at" : "",
-                            fmt::format("{}:{} in {}", frame.file, frame.line, frame.function));
+                            say("{}:{} in {}", frame.file, frame.line, frame.function));
         ++shown;
     }
     if (shown == 0 && !finding.native.empty()) {
@@ -296,10 +318,12 @@ std::string render_fixes(const Finding& finding, const Painter& painter) {
     std::string out;
     for (const Fix& fix : finding.fixes) {
         const std::string mark = fix.command.empty() ? ""
-                                 : fix.proved        ? painter.green(" [proved]")
-                                                     : " [not proved]";
-        out += fmt::format("  {}{}{}{}\n", painter.bold("fix"), std::string(kLabel - 3, ' '),
-                           wrapped(printable(fix.text), painter.width() - 14, kLabel + 2), mark);
+                                 : fix.proved        ? painter.green(spoken(say(" [proved]")))
+                                                     : spoken(say(" [not proved]"));
+        const std::string label = spoken_label("fix");
+        out += fmt::format(
+            "  {}{}{}{}\n", painter.bold(label), std::string(kLabel - text_width(label), ' '),
+            wrapped(printable(spoken(fix.text)), painter.width() - 14, kLabel + 2), mark);
         if (!fix.command.empty()) {
             // Never wrapped: it is to be pasted.
             out += fmt::format("  {}$ {}\n", std::string(kLabel, ' '),
@@ -329,23 +353,23 @@ std::string render_consequences(const std::vector<Finding>& findings, const Find
         }
         const std::string text =
             consequence->slug == "hidden-cause"
-                ? fmt::format("the error shown: {}",
-                              consequence->evidence.value("visible_error", std::string{}))
+                ? say("the error shown: {}",
+                      consequence->evidence.value("visible_error", std::string{}))
                 : consequence->title;
-        out += painter.line("led to", fmt::format("{} [{}]", text, consequence->slug));
+        out += painter.line("led to", say("{} [{}]", text, consequence->slug));
         out += render_consequences(findings, *consequence, painter, depth + 1);
     }
     return out;
 }
 
 std::string headline(const Finding& finding, const Painter& painter) {
-    const std::string word = name_of(finding.severity);
+    const std::string word = spoken_label(name_of(finding.severity));
     const std::string colour =
         finding.severity == Severity::error ? painter.red(word) : painter.yellow(word);
     return fmt::format("{} {} {}{}\n  {}\n", painter.bold("cudiag:"), colour,
                        painter.bold(finding.slug),
-                       finding.confidence == Confidence::likely ? " (likely)" : "",
-                       painter.bold(wrapped(printable(finding.title), painter.width(), 2)));
+                       finding.confidence == Confidence::likely ? spoken(say(" (likely)")) : "",
+                       painter.bold(wrapped(printable(spoken(finding.title)), painter.width(), 2)));
 }
 
 std::string time_text(std::uint64_t nanoseconds) {
@@ -358,17 +382,17 @@ std::string time_text(std::uint64_t nanoseconds) {
 
 std::string ending(const Process& process) {
     if (process.alive) {
-        return "still running";
+        return say("still running");
     }
     switch (process.end) {
         case EndHow::none:
-            return "killed";
+            return say("killed");
         case EndHow::abort:
             return "abort()";
         case EndHow::exec:
-            return "replaced by exec";
+            return say("replaced by exec");
         default:
-            return fmt::format("exit status {}", process.end_status);
+            return say("exit status {}", process.end_status);
     }
 }
 
@@ -430,16 +454,17 @@ std::string render_findings(const std::vector<Finding>& findings, const Style& s
 
 std::string render_run(const Facts& facts, const Style& style) {
     const Painter painter{style};
-    std::string out = fmt::format("{} {}\n", painter.bold("run"), facts.run_directory);
+    std::string out =
+        fmt::format("{} {}\n", painter.bold(spoken_label("run")), facts.run_directory);
     for (const Process& process : facts.processes) {
         std::string command;
         for (const std::string& argument : process.argv) {
             command += (command.empty() ? "" : " ") + argument;
         }
-        out += painter.line(
-            process.pid == process.root_pid ? "root" : "child",
-            fmt::format("{} {} — {}, {}", process.pid, command.empty() ? process.exe : command,
-                        time_text(process.start_time_ns), ending(process)));
+        out +=
+            painter.line(process.pid == process.root_pid ? "root" : "child",
+                         say("{} {} — {}, {}", process.pid, command.empty() ? process.exe : command,
+                             time_text(process.start_time_ns), ending(process)));
     }
     for (const std::string& unreadable : facts.unreadable) {
         out += painter.line("unreadable", unreadable);

@@ -8,6 +8,7 @@
 #include "diagnose/build/words.h"
 #include "diagnose/loader/surroundings.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -66,9 +67,8 @@ std::string names_of(const std::vector<Provider>& providers) {
 }  // namespace
 
 Fix fix_by_cuda_home(const Toolkit& toolkit) {
-    return {
-        .text = fmt::format("build with the CUDA {} toolkit at {}", toolkit.release, toolkit.home),
-        .command = fmt::format("export CUDA_HOME={}", shell_quoted(toolkit.home))};
+    return {.text = say("build with the CUDA {} toolkit at {}", toolkit.release, toolkit.home),
+            .command = fmt::format("export CUDA_HOME={}", shell_quoted(toolkit.home))};
 }
 
 std::vector<Fix> fixes_by_packages(const BuildCase& c,
@@ -82,11 +82,11 @@ std::vector<Fix> fixes_by_packages(const BuildCase& c,
     for (const ProviderSet& set : provider_sets(owners, cuda_release, c.torch_version())) {
         Fix fix;
         if (set.manager == "image") {
-            fix.text = fmt::format("or start from an image with the development files: {}",
-                                   names_of(set.providers));
+            fix.text = say("or start from an image with the development files: {}",
+                           names_of(set.providers));
         } else {
             fix.command = install_command(set, c.python());
-            fix.text = fmt::format("install them by {}: {}", set.manager, names_of(set.providers));
+            fix.text = say("install them by {}: {}", set.manager, names_of(set.providers));
         }
         if (set.manager == "pip" && own_manager != "pip") {
             const std::string include = include_path_of_wheels(c, owners, cuda_release);
@@ -94,7 +94,7 @@ std::vector<Fix> fixes_by_packages(const BuildCase& c,
                 continue;
             }
             fix.command += fmt::format(" && export CPATH={}", shell_quoted(include));
-            fix.text += ", and let the compilers look there (CPATH)";
+            fix.text += say(", and let the compilers look there (CPATH)");
         }
         const bool first = set.manager == own_manager;
         fixes.insert(first ? fixes.begin() : fixes.end(), std::move(fix));
@@ -116,15 +116,15 @@ namespace {
 Fix fix_by_wheels(const BuildCase& c, const std::string& release) {
     const std::string major = release.substr(0, release.find('.'));
     const std::string home = c.site_packages().front() + "/nvidia/cu" + major;
-    return {.text =
-                "install nvcc and what it needs as wheels beside torch, with the links that "
-                "builds look for",
-            .command = fmt::format(
-                "{0} -m pip install 'nvidia-cuda-nvcc=={1}.*' 'nvidia-nvvm=={1}.*' "
-                "'nvidia-cuda-crt=={1}.*' 'nvidia-cuda-runtime=={1}.*' 'nvidia-cuda-cccl=={1}.*' "
-                "&& ln -sfn lib {2}/lib64 && ln -sf libcudart.so.{3} {2}/lib/libcudart.so "
-                "&& export CUDA_HOME={2}",
-                c.python(), release, shell_quoted(home), major)};
+    return {
+        .text = say("install nvcc and what it needs as wheels beside torch, with the links that "
+                    "builds look for"),
+        .command = fmt::format(
+            "{0} -m pip install 'nvidia-cuda-nvcc=={1}.*' 'nvidia-nvvm=={1}.*' "
+            "'nvidia-cuda-crt=={1}.*' 'nvidia-cuda-runtime=={1}.*' 'nvidia-cuda-cccl=={1}.*' "
+            "&& ln -sfn lib {2}/lib64 && ln -sf libcudart.so.{3} {2}/lib/libcudart.so "
+            "&& export CUDA_HOME={2}",
+            c.python(), release, shell_quoted(home), major)};
 }
 
 }  // namespace
@@ -141,18 +141,17 @@ std::vector<Fix> fixes_by_toolkit(const BuildCase& c, const std::string& cuda_re
     if (torch_of_wheels) {
         fixes.push_back(fix_by_wheels(c, release));
     }
-    fixes.push_back(
-        {.text = fmt::format("install the CUDA {} toolkit (NVIDIA's apt repository)", release),
-         .command = fmt::format("apt-get install cuda-toolkit-{}", dotted(release))});
+    fixes.push_back({.text = say("install the CUDA {} toolkit (NVIDIA's apt repository)", release),
+                     .command = fmt::format("apt-get install cuda-toolkit-{}", dotted(release))});
     if (has_wheels && !torch_of_wheels) {
         fixes.push_back(fix_by_wheels(c, release));
     }
-    fixes.push_back({.text = "or by conda",
+    fixes.push_back({.text = say("or by conda"),
                      .command = fmt::format("conda install -c nvidia cuda-toolkit={}", release)});
     fixes.push_back(
-        {.text = fmt::format("or start from an image that ends in -devel, not -runtime or -base: "
-                             "nvidia/cuda:{}",
-                             release),
+        {.text = say("or start from an image that ends in -devel, not -runtime or -base: "
+                     "nvidia/cuda:{}",
+                     release),
          .command = ""});
     return fixes;
 }

@@ -1,6 +1,5 @@
 // build-incompatible-headers: pairs that no check refuses and that do not work together
 // (knowledge/toolkits.json): nvcc 11.5 with gcc 11's libstdc++, CUDA 12 with glibc 2.41.
-#include <fmt/core.h>
 #include <gnu/libc-version.h>
 
 #include <fstream>
@@ -10,6 +9,7 @@
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/knowledge/toolchain.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -77,9 +77,9 @@ std::optional<Finding> build_incompatible_headers(const BuildCase& c) {
              bad_pairs("nvcc", toolkit->release, partner.kind, partner.release)) {
             Finding finding = begin_finding(
                 c, "build-incompatible-headers",
-                fmt::format("nvcc {} and {} {} do not work together, although no check refuses "
-                            "them: {}",
-                            toolkit->release, partner.kind, partner.release, pair->why));
+                say("nvcc {} and {} {} do not work together, although no check refuses "
+                    "them: {}",
+                    toolkit->release, partner.kind, partner.release, say_known(pair->why)));
             finding.confidence = Confidence::likely;
             finding.evidence["pair"] = pair->name;
             finding.evidence["a"] = toolkit->nvcc;
@@ -92,7 +92,7 @@ std::optional<Finding> build_incompatible_headers(const BuildCase& c) {
                 finding.fixes.push_back({.text = remedy, .command = ""});
             }
             finding.limits =
-                "inferred from the two releases: the compiler's own words are not recorded";
+                say("inferred from the two releases: the compiler's own words are not recorded");
             return finding;
         }
     }

@@ -12,6 +12,7 @@
 #include "diagnose/elf/elf_file.h"
 #include "diagnose/knowledge/toolchain.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -142,17 +143,17 @@ std::string why_searched(const BuildCase& c, const std::string& directory) {
                     return "LIBRARY_PATH";
                 }
             }
-            return "-L of the command line";
+            return say("-L of the command line");
         }
     }
-    return "built into the linker";
+    return say("built into the linker");
 }
 
 // A file that ld would take, elsewhere: in a directory of the same toolkit that was not searched.
 Fix fix_by_library_path(const std::string& file, const BuildCase& c) {
     const std::string directory = directory_of(file);
     const std::string before = c.variable("LIBRARY_PATH");
-    return {.text = fmt::format("the library is there: let the linker look in {}", directory),
+    return {.text = say("the library is there: let the linker look in {}", directory),
             .command = fmt::format("export LIBRARY_PATH={}{}", shell_quoted(directory),
                                    before.empty() ? "" : ":\"$LIBRARY_PATH\"")};
 }
@@ -168,10 +169,9 @@ std::vector<Fix> fixes_by_link(const BuildCase& c, const MissingLibrary& missing
     if (!searched) {
         command += " && " + fix_by_library_path(file, c).command;
     }
-    return {
-        {.text = fmt::format("{} is there, but not the name that the linker looks for: make it{}",
-                             base_name(file), searched ? "" : ", and let the linker look there"),
-         .command = std::move(command)}};
+    return {{.text = say("{} is there, but not the name that the linker looks for: make it{}",
+                         base_name(file), searched ? "" : say(", and let the linker look there")),
+             .command = std::move(command)}};
 }
 
 std::vector<Fix> fixes_for(const BuildCase& c, const MissingLibrary& missing,
@@ -228,10 +228,10 @@ std::optional<Finding> build_link_failed(const BuildCase& c) {
         present_files(missing.name, library_directories(c, missing.searched));
     Finding finding = begin_finding(
         c, "build-link-failed",
-        fmt::format("the linker finds no lib{0}.so or lib{0}.a for -l{0} in the {1} directories "
-                    "that it searches{2}",
-                    missing.name, missing.searched.size(),
-                    present.empty() ? "" : fmt::format("; {} is there", present.front())));
+        say("the linker finds no lib{0}.so or lib{0}.a for -l{0} in the {1} directories "
+            "that it searches{2}",
+            missing.name, missing.searched.size(),
+            present.empty() ? "" : say("; {} is there", present.front())));
     Json& evidence = finding.evidence;
     evidence["library"] = missing.name;
     evidence["searched"] = Json::array();
@@ -240,7 +240,7 @@ std::optional<Finding> build_link_failed(const BuildCase& c) {
         evidence["searched"].push_back(
             {{"dir", directory},
              {"why", why_searched(c, directory)},
-             {"result", fs::exists(directory, error) ? "absent" : "no such directory"}});
+             {"result", fs::exists(directory, error) ? "absent" : say("no such directory")}});
     }
     evidence["present"] = present;
     evidence["needed_by"] = output_of(c);
@@ -251,7 +251,7 @@ std::optional<Finding> build_link_failed(const BuildCase& c) {
     evidence["also_missing"] = others;
     finding.fixes = fixes_for(c, missing, present, release);
     finding.limits =
-        "whether the program then finds the library when it is loaded is another search";
+        say("whether the program then finds the library when it is loaded is another search");
     return finding;
 }
 

@@ -14,6 +14,7 @@
 #include "diagnose/build/words.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -204,21 +205,21 @@ std::vector<Fix> fixes_for_program(const BuildCase& c, const std::string& progra
         base_name(copies.front()) == program) {
         const std::string directory = directory_of(copies.front());
         fixes.push_back(
-            {.text =
-                 fmt::format("{} is installed, but its directory is not in PATH", copies.front()),
+            {.text = say("{} is installed, but its directory is not in PATH", copies.front()),
              .command = fmt::format("export PATH={}:\"$PATH\"", shell_quoted(directory))});
     }
     if (program == "ninja") {
-        fixes.push_back({.text = "install ninja beside the program",
+        fixes.push_back({.text = say("install ninja beside the program"),
                          .command = fmt::format("{} -m pip install ninja", c.python())});
-        fixes.push_back({.text = "or by the system", .command = "apt-get install ninja-build"});
+        fixes.push_back(
+            {.text = say("or by the system"), .command = "apt-get install ninja-build"});
     } else if (program == "c++" || program == "g++" || program == "gcc" || program == "cc") {
         fixes.push_back(
-            {.text = "install the host compiler", .command = "apt-get install gcc g++"});
-        fixes.push_back({.text = "or by conda (then export CC and CXX as its activation says)",
+            {.text = say("install the host compiler"), .command = "apt-get install gcc g++"});
+        fixes.push_back({.text = say("or by conda (then export CC and CXX as its activation says)"),
                          .command = "conda install -c conda-forge gxx_linux-64"});
     } else if (program == "make" || program == "cmake" || program == "ccache") {
-        fixes.push_back({.text = "install it", .command = "apt-get install " + program});
+        fixes.push_back({.text = say("install it"), .command = "apt-get install " + program});
     }
     return fixes;
 }
@@ -231,14 +232,14 @@ Finding missing_program(const BuildCase& c, const std::string& asked, bool broke
     const std::vector<std::string> copies = copies_of(c, program);
     std::string title;
     if (broken) {
-        title = fmt::format("{} is there but does not run: {}", program, asked);
+        title = say("{} is there but does not run: {}", program, asked);
     } else if (asked.find('/') != std::string::npos) {
-        title = fmt::format("{} does not exist", asked);
+        title = say("{} does not exist", asked);
         if (program == "nvcc" && !home.empty() && asked.rfind(home, 0) == 0) {
-            title += fmt::format(": CUDA_HOME={} leads to no toolkit", home);
+            title += say(": CUDA_HOME={} leads to no toolkit", home);
         }
     } else {
-        title = fmt::format("{} is in no directory of PATH", program);
+        title = say("{} is in no directory of PATH", program);
     }
     Finding finding = begin_finding(c, "build-missing-compiler", std::move(title));
     finding.evidence["program"] = program;
@@ -249,16 +250,17 @@ Finding missing_program(const BuildCase& c, const std::string& asked, bool broke
     finding.evidence["copies"] = copies;
     if (broken) {
         finding.fixes.push_back(
-            {.text =
-                 program == "ninja" ? "replace the one that is broken" : "see why it does not run",
+            {.text = program == "ninja" ? say("replace the one that is broken")
+                                        : say("see why it does not run"),
              .command = program == "ninja"
                             ? fmt::format("{} -m pip install --force-reinstall ninja", c.python())
                             : shell_quoted(asked) + " --version"});
-        finding.limits = "why it does not run is said by what it printed itself";
+        finding.limits = say("why it does not run is said by what it printed itself");
         return finding;
     }
     finding.fixes = program == "nvcc" ? fixes_for_nvcc(c) : fixes_for_program(c, program, copies);
-    finding.limits = "what a makefile or a setup.py would choose with these settings is not tried";
+    finding.limits =
+        say("what a makefile or a setup.py would choose with these settings is not tried");
     return finding;
 }
 

@@ -12,6 +12,7 @@
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/knowledge/toolchain.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -62,7 +63,7 @@ std::vector<SearchedDirectory> named_directories(const BuildCase& c) {
     };
     for (const char* option : {"-I", "-isystem", "-iquote", "-idirafter"}) {
         for (const std::string& directory : values_of(c.step.argv, option)) {
-            add(directory, fmt::format("{} of the command line", option));
+            add(directory, say("{} of the command line", option));
         }
     }
     for (const char* name : {"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}) {
@@ -82,8 +83,8 @@ std::string why_searched(const std::string& directory, const std::string& includ
         return found->why;
     }
     return !includer.empty() && directory == directory_of(includer)
-               ? "directory of the including file"
-               : "built into the compiler";
+               ? say("directory of the including file")
+               : say("built into the compiler");
 }
 
 // The line of an #include of `header` in a file; 0 if there is none, or if the file asks first
@@ -122,7 +123,7 @@ std::size_t line_of_include(const std::string& file, const std::string& header) 
 std::string includer_of(const BuildCase& c, const std::string& header) {
     if (const auto given = values_of(c.step.argv, "-include");
         std::find(given.begin(), given.end(), header) != given.end()) {
-        return "the command line (-include)";
+        return say("the command line (-include)");
     }
     std::vector<std::string> files;
     for (auto it = c.step.opens.rbegin(); it != c.step.opens.rend(); ++it) {
@@ -323,13 +324,13 @@ std::optional<Finding> build_missing_header(const BuildCase& c) {
     const auto toolkit = c.toolkit();
     const std::string release = toolkit ? toolkit->release : "";
     const bool has_nvcc = toolkit && !toolkit->nvcc.empty();
-    std::string title = fmt::format("{} is in none of the {} directories searched", missing->header,
-                                    missing->searched.size());
+    std::string title = say("{} is in none of the {} directories searched", missing->header,
+                            missing->searched.size());
     if (owner != nullptr && owner->cuda && has_nvcc) {
-        title = fmt::format("{}: the CUDA {} toolkit at {} has nvcc but not the headers of {}",
-                            title, release, toolkit->home, owner->description);
+        title = say("{}: the CUDA {} toolkit at {} has nvcc but not the headers of {}", title,
+                    release, toolkit->home, say_known(owner->description));
     } else if (owner != nullptr) {
-        title += ": it belongs to " + owner->description;
+        title += say(": it belongs to {}", say_known(owner->description));
     }
     Finding finding = begin_finding(c, "build-missing-header", std::move(title));
     Json& evidence = finding.evidence;
@@ -342,7 +343,7 @@ std::optional<Finding> build_missing_header(const BuildCase& c) {
         evidence["searched"].push_back(
             {{"dir", directory.path},
              {"why", directory.why},
-             {"result", fs::exists(directory.path, error) ? "absent" : "no such directory"}});
+             {"result", fs::exists(directory.path, error) ? "absent" : say("no such directory")}});
     }
     evidence["compiler"] = c.step.exe;
     evidence["cuda_home"] = toolkit ? toolkit->home : c.variable("CUDA_HOME");
@@ -356,9 +357,11 @@ std::optional<Finding> build_missing_header(const BuildCase& c) {
             evidence["packages"].push_back(provider.package + provider.spec);
         }
     }
-    finding.limits = owners.empty() ? "which package brings this header is not known here"
-                                    : "that no other header is missing after these is not known: " +
-                                          joined(headers) + " were looked for";
+    finding.limits =
+        owners.empty()
+            ? say("which package brings this header is not known here")
+            : say("that no other header is missing after these is not known: {} were looked for",
+                  joined(headers));
     return finding;
 }
 

@@ -1,13 +1,12 @@
 // Notes about builds that went as they went: build-slow and build-wrong-accelerator. Only for the
 // report of a run that is kept for another reason.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <set>
 
 #include "diagnose/build/fixes.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -50,9 +49,9 @@ std::optional<Finding> build_slow(const Facts& facts) {
         return duration(*a) > duration(*b);
     });
     const double seconds = static_cast<double>(duration(*longest)) / 1e9;
-    Finding finding = note_about(
-        *longest, "build-slow",
-        fmt::format("the build by {} took {:.0f} s, compiled anew", longest->tool(), seconds));
+    Finding finding =
+        note_about(*longest, "build-slow",
+                   say("the build by {} took {:.0f} s, compiled anew", longest->tool(), seconds));
     finding.evidence["seconds"] = seconds;
     finding.evidence["cached"] = false;
     auto steps = nlohmann::ordered_json::array();
@@ -79,12 +78,12 @@ std::optional<Finding> build_slow(const Facts& facts) {
     const auto package = deepspeed ? c.installed("deepspeed") : std::nullopt;
     finding.fixes.push_back(
         {.text = deepspeed
-                     ? "build its ops once, when DeepSpeed is installed, not when they are "
-                       "first used (DS_BUILD_FUSED_ADAM=1)"
-                     : "keep what was built (TORCH_EXTENSIONS_DIR on a disk that outlives the "
-                       "container), or build it when the image is made",
+                     ? say("build its ops once, when DeepSpeed is installed, not when they are "
+                           "first used (DS_BUILD_FUSED_ADAM=1)")
+                     : say("keep what was built (TORCH_EXTENSIONS_DIR on a disk that outlives the "
+                           "container), or build it when the image is made"),
          .command = package ? "DS_BUILD_FUSED_ADAM=1 " + anew(c, *package) : ""});
-    finding.limits = "whether the next run finds the result in a cache is not known";
+    finding.limits = say("whether the next run finds the result in a cache is not known");
     return finding;
 }
 
@@ -103,19 +102,20 @@ std::optional<Finding> build_wrong_accelerator(const Facts& facts) {
             top = parent;
         }
         const auto given = top->environment.find("DS_ACCELERATOR");
-        Finding finding = note_about(
-            step, "build-wrong-accelerator",
-            "DeepSpeed builds the fused_adam of its CPU accelerator: nothing of it runs on a GPU");
+        Finding finding = note_about(step, "build-wrong-accelerator",
+                                     say("DeepSpeed builds the fused_adam of its CPU accelerator: "
+                                         "nothing of it runs on a GPU"));
         finding.severity = Severity::warning;
         finding.evidence["accelerator"] = "cpu";
         finding.evidence["why"] = given == top->environment.end()
-                                      ? "DS_ACCELERATOR is not set, and DeepSpeed saw no GPU"
+                                      ? say("DS_ACCELERATOR is not set, and DeepSpeed saw no GPU")
                                       : "DS_ACCELERATOR=" + given->second;
         finding.evidence["sources"] = *source;
-        finding.fixes.push_back({.text = "where a GPU is to be used, say so (to build without one, "
-                                         "name its architecture too)",
-                                 .command = "export DS_ACCELERATOR=cuda TORCH_CUDA_ARCH_LIST=9.0"});
-        finding.limits = "whether the CPU was meant is not known";
+        finding.fixes.push_back(
+            {.text = say("where a GPU is to be used, say so (to build without one, "
+                         "name its architecture too)"),
+             .command = "export DS_ACCELERATOR=cuda TORCH_CUDA_ARCH_LIST=9.0"});
+        finding.limits = say("whether the CPU was meant is not known");
         return finding;
     }
     return std::nullopt;

@@ -11,6 +11,7 @@
 #include "diagnose/build/words.h"
 #include "diagnose/loader/error_text.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -76,8 +77,7 @@ std::optional<Finding> build_nothing_built(const Facts& facts, const Process& pr
     Finding finding;
     finding.slug = "build-nothing-built";
     finding.severity = Severity::error;
-    finding.title =
-        fmt::format("ninja was called, ended well and built nothing: there is no {}", output);
+    finding.title = say("ninja was called, ended well and built nothing: there is no {}", output);
     finding.time_ns = failure.time_ns;
     finding.pid = process.pid;
     finding.tid = failure.tid;
@@ -91,23 +91,22 @@ std::optional<Finding> build_nothing_built(const Facts& facts, const Process& pr
     const std::string python = python_command(process);
     if (!patched.empty()) {
         finding.fixes.push_back(
-            {.text = "undo the change in torch that asks ninja for its version where it should "
-                     "build; the build's true error then shows",
+            {.text = say("undo the change in torch that asks ninja for its version where it should "
+                         "build; the build's true error then shows"),
              .command = fmt::format("sed -i \"s/'ninja', '--version'/'ninja', '-v'/\" {}",
                                     shell_quoted(patched))});
     } else if (is_script(ninja->path)) {
         finding.fixes.push_back(
-            {.text =
-                 fmt::format("{} is a script: take it away, and install the real one", ninja->path),
+            {.text = say("{} is a script: take it away, and install the real one", ninja->path),
              .command = fmt::format("rm {} && {} -m pip install --force-reinstall ninja",
                                     shell_quoted(ninja->path), python)});
     } else {
-        finding.fixes.push_back({.text = "see what it does when it is asked to build",
+        finding.fixes.push_back({.text = say("see what it does when it is asked to build"),
                                  .command = fmt::format("{} -v -C {}", shell_quoted(ninja->path),
                                                         shell_quoted(directory))});
     }
-    finding.limits =
-        "what was wrong with the build before it was silenced is not known: build again to see";
+    finding.limits = say(
+        "what was wrong with the build before it was silenced is not known: build again to see");
     return finding;
 }
 

@@ -10,6 +10,7 @@
 #include "diagnose/build/known_peaks.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -119,7 +120,7 @@ Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
     memory.max_jobs = std::max<std::uint64_t>(1, std::min(fits, fewer));
     const std::string source = c.source();
     if (!source.empty()) {
-        title += " while it compiled " + base_name(source);
+        title += say(" while it compiled {}", base_name(source));
     }
     Finding finding = begin_finding(c, "build-out-of-memory", std::move(title));
     nlohmann::ordered_json& evidence = finding.evidence;
@@ -140,14 +141,13 @@ Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
     }
     if (memory.jobs > 1 && count.of_this_nvcc == memory.jobs) {
         finding.fixes.push_back(
-            {.text = fmt::format("one nvcc ran {} compilers at once (--threads): let {} run; "
-                                 "MAX_JOBS does not count them",
-                                 memory.jobs, memory.max_jobs),
+            {.text = say("one nvcc ran {} compilers at once (--threads): let {} run; "
+                         "MAX_JOBS does not count them",
+                         memory.jobs, memory.max_jobs),
              .command = fmt::format("export NVCC_THREADS={}", memory.max_jobs)});
     } else if (memory.jobs > 1) {
         finding.fixes.push_back(
-            {.text =
-                 fmt::format("{} compilers ran at once: let {} run", memory.jobs, memory.max_jobs),
+            {.text = say("{} compilers ran at once: let {} run", memory.jobs, memory.max_jobs),
              .command = fmt::format("export MAX_JOBS={} NVCC_THREADS=1", memory.max_jobs)});
     }
     return finding;
@@ -155,16 +155,16 @@ Finding memory_finding(const BuildCase& c, std::string title, Memory& memory) {
 
 Fix fix_by_more_memory(const std::string& tool, const Memory& memory) {
     constexpr std::uint64_t kGiga = 1'000'000'000;
-    const std::string than = memory.limit == 0 ? "there is" : bytes_text(memory.limit);
+    const std::string than = memory.limit == 0 ? say("there is") : bytes_text(memory.limit);
     if (memory.need == 0 || memory.need / kGiga + 2 <= memory.limit / kGiga) {
-        return {.text = fmt::format("give the build more memory than {} (for a container: docker "
-                                    "run --memory=…)",
-                                    than),
+        return {.text = say("give the build more memory than {} (for a container: docker "
+                            "run --memory=…)",
+                            than),
                 .command = ""};
     }
-    return {.text = fmt::format("give the build more memory than {}: one {} needs about {}; for a "
-                                "container: docker run --memory={}g",
-                                than, tool, bytes_text(memory.need), memory.need / kGiga + 2),
+    return {.text = say("give the build more memory than {}: one {} needs about {}; for a "
+                        "container: docker run --memory={}g",
+                        than, tool, bytes_text(memory.need), memory.need / kGiga + 2),
             .command = ""};
 }
 
@@ -179,23 +179,24 @@ std::optional<Finding> build_out_of_memory(const BuildCase& c) {
     Memory memory;
     memory.limit = value_or_zero(limits.memory_limit);
     memory.limit_kind =
-        memory.limit == 0 ? "none known" : fmt::format("cgroup v{}", limits.cgroup_version);
+        memory.limit == 0 ? say("none known") : say("cgroup v{}", limits.cgroup_version);
     memory.peak = value_or_zero(c.step.at_end.memory_peak);
     const std::string tool = c.step.tool();
-    std::string title = fmt::format("{} was killed (SIGKILL)", tool);
+    std::string title = say("{} was killed (SIGKILL)", tool);
     if (by_kernel && memory.limit != 0) {
-        title += fmt::format(" by the kernel for memory, at the cgroup's limit of {}",
-                             bytes_text(memory.limit));
+        title +=
+            say(" by the kernel for memory, at the cgroup's limit of {}", bytes_text(memory.limit));
     } else if (by_kernel) {
         // The count grows too when the whole machine has none left (kernel: mm/oom_kill.c).
-        title += " by the kernel: this machine had no memory left";
+        title += say(" by the kernel: this machine had no memory left");
     }
     Finding finding = memory_finding(c, std::move(title), memory);
     finding.confidence = by_kernel ? Confidence::certain : Confidence::likely;
     finding.fixes.push_back(fix_by_more_memory(tool, memory));
-    finding.limits = by_kernel ? "what a compiler of another source file needs is not known"
-                               : "who sent SIGKILL is not known: no memory cgroup counted a kill; "
-                                 "the kernel's log would tell (dmesg)";
+    finding.limits = by_kernel
+                         ? say("what a compiler of another source file needs is not known")
+                         : say("who sent SIGKILL is not known: no memory cgroup counted a kill; "
+                               "the kernel's log would tell (dmesg)");
     return finding;
 }
 
@@ -212,13 +213,13 @@ std::optional<Finding> build_out_of_address_space(const BuildCase& c) {
     memory.peak = c.step.mapped_bytes;
     Finding finding =
         memory_finding(c,
-                       fmt::format("{} ran out of address space at the limit of {} (ulimit -v)",
-                                   c.step.tool(), bytes_text(limit)),
+                       say("{} ran out of address space at the limit of {} (ulimit -v)",
+                           c.step.tool(), bytes_text(limit)),
                        memory);
     finding.confidence = Confidence::likely;
-    finding.fixes.insert(finding.fixes.begin(), {.text = "lift the limit for the build",
+    finding.fixes.insert(finding.fixes.begin(), {.text = say("lift the limit for the build"),
                                                  .command = "ulimit -v unlimited"});
-    finding.limits = fmt::format(
+    finding.limits = say(
         "it is told from how near the step came to the limit ({} mapped at most) before it failed: "
         "a mistake in the source would look the same",
         bytes_text(c.step.mapped_bytes));

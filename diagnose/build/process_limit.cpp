@@ -8,6 +8,7 @@
 
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -33,7 +34,7 @@ std::size_t jobs_at_the_end(const BuildCase& c) {
 
 struct Refusal {
     std::uint64_t limit = 0;  // 0: not known
-    const char* kind = "";
+    std::string kind = "";
     std::uint64_t count = 0;
 };
 
@@ -43,7 +44,7 @@ Refusal refusal_of(const BuildCase& c) {
     const std::uint64_t before = c.step.at_start.processes_refused.value_or(0);
     const std::uint64_t after = c.step.at_end.processes_refused.value_or(0);
     if (limit != 0 && after > before) {
-        return {.limit = limit, .kind = "cgroup pids.max", .count = after - before};
+        return {.limit = limit, .kind = say("cgroup pids.max"), .count = after - before};
     }
     std::uint64_t failed = 0;
     for (const AskedProgram& asked : c.facts.build.asked_programs) {
@@ -71,24 +72,24 @@ std::optional<Finding> build_process_limit(const BuildCase& c) {
         1, std::min<std::uint64_t>(refusal.limit / 2 / kProcessesOfAJob, jobs > 1 ? jobs / 2 : 1));
     Finding finding = begin_finding(
         c, "build-process-limit",
-        fmt::format("no more processes may be started: {} is {}, and {} were refused during the "
-                    "build",
-                    by_group ? "pids.max" : "the user's limit (ulimit -u)", refusal.limit,
-                    refusal.count));
+        say("no more processes may be started: {} is {}, and {} were refused during the "
+            "build",
+            by_group ? "pids.max" : say("the user's limit (ulimit -u)"), refusal.limit,
+            refusal.count));
     finding.evidence["limit"] = refusal.limit;
     finding.evidence["limit_kind"] = refusal.kind;
     finding.evidence["refused"] = refusal.count;
     finding.evidence["jobs_at_once"] = jobs;
     finding.evidence["max_jobs"] = fits;
-    finding.fixes.push_back({.text = "run fewer compilers at once",
+    finding.fixes.push_back({.text = say("run fewer compilers at once"),
                              .command = fmt::format("export MAX_JOBS={}", fits)});
     finding.fixes.push_back(
-        {.text = "or build where more processes are allowed: a compute node instead of a login "
-                 "node; for a container: docker run --pids-limit=-1",
+        {.text = say("or build where more processes are allowed: a compute node instead of a login "
+                     "node; for a container: docker run --pids-limit=-1"),
          .command = ""});
     finding.limits =
-        "a build that was killed in the middle may have left a lock behind: the next one then "
-        "waits";
+        say("a build that was killed in the middle may have left a lock behind: the next one then "
+            "waits");
     return finding;
 }
 

@@ -1,11 +1,10 @@
 // build-stale-cache: torch's cache of built extensions is keyed by Python and CUDA alone
 // (torch/utils/cpp_extension.py, _get_build_directory), so that two torches share a directory.
-#include <fmt/core.h>
-
 #include <filesystem>
 
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -26,16 +25,16 @@ std::optional<Finding> build_stale_cache(const Finding& symptom) {
     Finding finding = symptom;
     finding.slug = "build-stale-cache";
     finding.cause_of.clear();
-    finding.title = fmt::format(
-        "{} comes from a cache of builds that several environments share: it was built "
-        "with torch {}, and torch {} loads it",
-        base_name(file), built_in, loaded_by);
+    finding.title =
+        say("{} comes from a cache of builds that several environments share: it was built "
+            "with torch {}, and torch {} loads it",
+            base_name(file), built_in, loaded_by);
     finding.evidence = nlohmann::ordered_json::object();
     finding.evidence["built_with"] = built_in;
     finding.evidence["loaded_by"] = loaded_by;
     finding.evidence["cache"] = directory;
     finding.evidence["file"] = file;
-    finding.limits = "that no compiler is there would only explain why it is not built anew";
+    finding.limits = say("that no compiler is there would only explain why it is not built anew");
     return finding;
 }
 

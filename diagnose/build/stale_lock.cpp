@@ -15,6 +15,7 @@
 #include "diagnose/build/words.h"
 #include "diagnose/loader/surroundings.h"
 #include "diagnose/machine.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -90,14 +91,15 @@ bool is_shared(const std::string& path) {
 // Why an owner might be out of sight; "" if none could be.
 std::string blind_spot(const std::string& directory, const struct stat& lock) {
     if (is_shared(directory)) {
-        return "the directory is on a network file system: a build on another host would not be "
-               "seen from here";
+        return say(
+            "the directory is on a network file system: a build on another host would not be "
+            "seen from here");
     }
     if (geteuid() != 0 && lock.st_uid != geteuid()) {
-        return "the lock belongs to another user, whose processes are not seen from here";
+        return say("the lock belongs to another user, whose processes are not seen from here");
     }
     if (const std::string container = observe_machine().container; !container.empty()) {
-        return fmt::format(
+        return say(
             "this is a container ({}): a build in another one that shares the "
             "directory would not be seen from here",
             container);
@@ -141,9 +143,10 @@ std::vector<Finding> build_stale_locks(const Facts& facts) {
         finding.slug = "build-stale-lock";
         finding.severity = Severity::error;
         finding.confidence = blind.empty() ? Confidence::certain : Confidence::likely;
-        finding.title = fmt::format(
-            "waiting for {}, made at {} by a build that is gone: no process has it open{}",
-            note.path, time_text(status.st_mtime), blind.empty() ? "" : " as far as is seen here");
+        finding.title =
+            say("waiting for {}, made at {} by a build that is gone: no process has it open{}",
+                note.path, time_text(status.st_mtime),
+                blind.empty() ? "" : say(" as far as is seen here"));
         finding.time_ns = note.time_ns;
         finding.pid = finding.tid = note.pid;
         finding.python = note.python;
@@ -153,9 +156,10 @@ std::vector<Finding> build_stale_locks(const Facts& facts) {
         finding.evidence["build_directory"] = directory;
         finding.evidence["holders"] = nlohmann::ordered_json::array();
         finding.fixes.push_back(
-            {.text = blind.empty() ? "remove the lock; the waiting program then goes on"
-                                   : "if nobody else builds there: remove the lock; the waiting "
-                                     "program then goes on",
+            {.text = blind.empty()
+                         ? say("remove the lock; the waiting program then goes on")
+                         : say("if nobody else builds there: remove the lock; the waiting "
+                               "program then goes on"),
              .command = fmt::format("rm {}", shell_quoted(note.path))});
         finding.limits = blind;
         findings.push_back(std::move(finding));

@@ -18,6 +18,7 @@
 #include "diagnose/loader/file_version.h"
 #include "diagnose/loader/surroundings.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -87,17 +88,16 @@ std::optional<Finding> missing_compiler(const Told& told) {
     Finding finding = missing_program(told.c, broken ? attempt->path : asked, broken);
     if (program == "nvcc" && asked.find('/') == std::string::npos) {
         const std::string torch = told.c.torch_version();
-        finding.title = fmt::format(
-            "no nvcc on this machine's paths, and CUDA_HOME is not set{}",
-            torch.empty() ? ""
-                          : fmt::format(": torch {} brings the CUDA {} runtime, not the compiler",
-                                        torch, cuda_of(torch)));
+        finding.title =
+            say("no nvcc on this machine's paths, and CUDA_HOME is not set{}",
+                torch.empty() ? ""
+                              : say(": torch {} brings the CUDA {} runtime, not the compiler",
+                                    torch, cuda_of(torch)));
     }
     if (broken) {
-        finding.evidence["ended"] =
-            WIFSIGNALED(attempt->status)
-                ? fmt::format("signal {}", WTERMSIG(attempt->status))
-                : fmt::format("exit status {}", WEXITSTATUS(attempt->status));
+        finding.evidence["ended"] = WIFSIGNALED(attempt->status)
+                                        ? say("signal {}", WTERMSIG(attempt->status))
+                                        : say("exit status {}", WEXITSTATUS(attempt->status));
     }
     finding.time_ns = told.exception.time_ns;
     finding.python = told.exception.python;
@@ -120,10 +120,10 @@ Finding toolkit_mismatch(const Told& told) {
     const auto used = std::find_if(near.begin(), near.end(), [&](const Toolkit& candidate) {
         return candidate.release == release;
     });
-    Finding finding = begin(
-        told, fmt::format("nvcc is of CUDA {}, and torch {} was built for CUDA {}: the build is "
-                          "refused",
-                          release, torch, cuda));
+    Finding finding =
+        begin(told, say("nvcc is of CUDA {}, and torch {} was built for CUDA {}: the build is "
+                        "refused",
+                        release, torch, cuda));
     finding.evidence["nvcc"] = toolkit && toolkit->release == release ? toolkit->nvcc
                                : used != near.end()                   ? used->nvcc
                                                                       : "";
@@ -131,7 +131,7 @@ Finding toolkit_mismatch(const Told& told) {
     finding.evidence["torch"] = torch;
     finding.evidence["torch_cuda"] = cuda;
     finding.evidence["consequence"] =
-        "an extension built so would map two CUDA runtimes into one process";
+        say("an extension built so would map two CUDA runtimes into one process");
     for (const Toolkit& other : near) {
         if (other.release == cuda) {
             finding.fixes.push_back(fix_by_cuda_home(other));
@@ -144,15 +144,15 @@ Finding toolkit_mismatch(const Told& told) {
     for (const TorchRelease* candidate : all_torch_releases()) {
         if (candidate->cuda == release) {
             finding.fixes.push_back(
-                {.text = fmt::format("or take a torch that was built for CUDA {} (every extension "
-                                     "is then to be built anew)",
-                                     release),
+                {.text = say("or take a torch that was built for CUDA {} (every extension "
+                             "is then to be built anew)",
+                             release),
                  .command = fmt::format("{} -m pip install 'torch=={}.*'", told.c.python(),
                                         candidate->version)});
             break;
         }
     }
-    finding.limits = "whether the package accepts the other torch is not known";
+    finding.limits = say("whether the package accepts the other torch is not known");
     return finding;
 }
 
@@ -163,9 +163,9 @@ Finding unsupported_arch(const Told& told) {
     const ToolkitRelease* known = toolkit ? toolkit_release(toolkit->release) : nullptr;
     Finding finding =
         begin(told, architecture.empty()
-                        ? std::string{"no GPU is visible here and TORCH_CUDA_ARCH_LIST is not set: "
-                                      "torch does not know what to compile for"}
-                        : fmt::format("torch does not know the architecture {}", architecture));
+                        ? say("no GPU is visible here and TORCH_CUDA_ARCH_LIST is not set: "
+                              "torch does not know what to compile for")
+                        : say("torch does not know the architecture {}", architecture));
     finding.evidence["architecture"] = architecture.empty() ? "none" : architecture;
     finding.evidence["nvcc"] = toolkit ? toolkit->nvcc : "";
     finding.evidence["nvcc_release"] = toolkit ? toolkit->release : "";
@@ -173,14 +173,16 @@ Finding unsupported_arch(const Told& told) {
         known == nullptr ? std::vector<std::string>{} : known->architectures;
     finding.evidence["torch_cuda_arch_list"] = list;
     finding.evidence["flag_from"] = architecture.empty() ? "nothing" : "TORCH_CUDA_ARCH_LIST";
-    finding.fixes.push_back({.text = "name the architecture of the GPU that the program will run "
-                                     "on, as the driver names it there",
-                             .command = kArchitecturesOfTheseGpus});
     finding.fixes.push_back(
-        {.text = "where no GPU is at hand, write it (9.0 for H100 and H200, 8.0 for A100, 8.9 for "
-                 "L4 and RTX 40); several are separated by ';'",
+        {.text = say("name the architecture of the GPU that the program will run "
+                     "on, as the driver names it there"),
+         .command = kArchitecturesOfTheseGpus});
+    finding.fixes.push_back(
+        {.text =
+             say("where no GPU is at hand, write it (9.0 for H100 and H200, 8.0 for A100, 8.9 for "
+                 "L4 and RTX 40); several are separated by ';'"),
          .command = "export TORCH_CUDA_ARCH_LIST=9.0"});
-    finding.limits = "which GPU the program will run on is not known here: 9.0 is an example";
+    finding.limits = say("which GPU the program will run on is not known here: 9.0 is an example");
     return finding;
 }
 
@@ -257,12 +259,12 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
         return std::nullopt;  // the kernel's own mistake, as far as is known
     }
     Finding finding = begin(
-        told, !other.empty() ? fmt::format("NVRTC {} compiled with the headers of CUDA {} in {}",
-                                           release, other, other_directory)
-              : !header.empty()
-                  ? fmt::format("NVRTC {} finds no {} in the include directories it was given",
-                                release, header)
-                  : fmt::format("a compile by NVRTC {} failed: {}", release, told.text.line));
+        told,
+        !other.empty() ? say("NVRTC {} compiled with the headers of CUDA {} in {}", release, other,
+                             other_directory)
+        : !header.empty()
+            ? say("NVRTC {} finds no {} in the include directories it was given", release, header)
+            : say("a compile by NVRTC {} failed: {}", release, told.text.line));
     finding.evidence["nvrtc"] = nvrtc;
     finding.evidence["nvrtc_release"] = release;
     finding.evidence["include_directories"] = std::move(listed);
@@ -271,15 +273,14 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
     finding.evidence["log"] = told.exception.message.substr(0, kLog);
     if (!chosen_by.empty()) {
         finding.fixes.push_back(
-            {.text =
-                 fmt::format("let no variable choose other headers than NVRTC's ({})", chosen_by),
+            {.text = say("let no variable choose other headers than NVRTC's ({})", chosen_by),
              .command = fmt::format("unset {}", chosen_by.substr(0, chosen_by.find('=')))});
     }
     if (const HeaderOwner* runtime = header_owner("cuda_runtime.h")) {
         for (const Provider& provider : header_providers(*runtime, release)) {
             if (provider.manager == "pip") {
                 finding.fixes.push_back(
-                    {.text = fmt::format("install the headers of NVRTC's own release, {}", release),
+                    {.text = say("install the headers of NVRTC's own release, {}", release),
                      .command = install_command(provider, told.c.python())});
             }
         }
@@ -287,8 +288,8 @@ std::optional<Finding> nvrtc_failed(const Told& told) {
     if (other.empty() || !named_in_log) {
         finding.confidence = Confidence::likely;
         finding.limits =
-            "the include directories are those that the log and the variables name: others may "
-            "have been passed";
+            say("the include directories are those that the log and the variables name: others may "
+                "have been passed");
     }
     return finding;
 }
@@ -308,32 +309,31 @@ std::optional<Finding> without_extension(const Told& told) {
                 return std::nullopt;  // it is there: another failure
             }
         }
-        Finding finding = begin(
-            told, fmt::format("{} {} is installed without its compiled extensions: it was built "
-                              "without being asked for them",
-                              name, package->version));
+        Finding finding =
+            begin(told, say("{} {} is installed without its compiled extensions: it was built "
+                            "without being asked for them",
+                            name, package->version));
         finding.evidence["package"] = name;
         finding.evidence["version"] = package->version;
         finding.evidence["module"] = module;
         finding.evidence["location"] = package->location;
         if (name == "apex") {
             finding.fixes.push_back(
-                {.text =
+                {.text = say(
                      "build it from its source folder, with the options that make the extensions "
-                     "(pip must hand them on: pip 23.1 or newer)",
+                     "(pip must hand them on: pip 23.1 or newer)"),
                  .command = fmt::format(
                      "{} -m pip install -v --no-build-isolation --no-cache-dir --force-reinstall "
                      "--config-settings '--build-option=--cpp_ext' --config-settings "
                      "'--build-option=--cuda_ext' ./",
                      told.c.python())});
         } else {
-            finding.fixes.push_back(
-                {.text = fmt::format("build {} from source with its extensions, "
-                                     "as its documentation says",
-                                     name),
-                 .command = ""});
+            finding.fixes.push_back({.text = say("build {} from source with its extensions, "
+                                                 "as its documentation says",
+                                                 name),
+                                     .command = ""});
         }
-        finding.limits = "which options the build was given is not recorded anywhere";
+        finding.limits = say("which options the build was given is not recorded anywhere");
         return finding;
     }
     return std::nullopt;
@@ -366,19 +366,22 @@ std::optional<Finding> ops_of_another_release(const Told& told) {
     }
     const bool cuda = told.text.pattern->name == "deepspeed-other-cuda";
     Finding finding =
-        begin(told, fmt::format("DeepSpeed's ops were built when it was installed, with {} {}; {} "
-                                "{} loads them",
-                                cuda ? "CUDA" : "torch", told.value("built_with"),
-                                cuda ? "a torch of CUDA" : "torch", told.value("loaded_by")));
+        begin(told, cuda ? say("DeepSpeed's ops were built when it was installed, with CUDA {}; a "
+                               "torch of CUDA {} loads them",
+                               told.value("built_with"), told.value("loaded_by"))
+                         : say("DeepSpeed's ops were built when it was installed, with torch {}; "
+                               "torch {} loads them",
+                               told.value("built_with"), told.value("loaded_by")));
     finding.evidence["built_with"] = told.value("built_with");
     finding.evidence["loaded_by"] = told.value("loaded_by");
     finding.evidence["cache"] = package->location;
     finding.evidence["file"] = package->location;
     finding.fixes.push_back(
-        {.text = "build DeepSpeed anew against the torch that is installed (set DS_BUILD_OPS or "
-                 "DS_BUILD_FUSED_ADAM as then, for ops that are to be built ahead)",
+        {.text =
+             say("build DeepSpeed anew against the torch that is installed (set DS_BUILD_OPS or "
+                 "DS_BUILD_FUSED_ADAM as then, for ops that are to be built ahead)"),
          .command = anew(told.c, *package)});
-    finding.limits = "which ops were built ahead is not looked at";
+    finding.limits = say("which ops were built ahead is not looked at");
     return finding;
 }
 

@@ -1,13 +1,12 @@
 // build-toolkit-mismatch, as a compile tells it: this nvcc is too old for what torch's headers ask
 // for, and refuses the language standard before it starts any other program.
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/build/fixes.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
 #include "diagnose/knowledge/knowledge.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -43,16 +42,15 @@ std::optional<Finding> build_toolkit_mismatch(const BuildCase& c) {
     const std::string cuda = release == nullptr ? "" : release->cuda;
     Finding finding = begin_finding(
         c, "build-toolkit-mismatch",
-        fmt::format("nvcc {} does not know -std={}{}", known->release, standard,
-                    cuda.empty() ? ""
-                                 : fmt::format(", which torch {} (for CUDA {}) is compiled with",
-                                               torch, cuda)));
+        say("nvcc {} does not know -std={}{}", known->release, standard,
+            cuda.empty() ? ""
+                         : say(", which torch {} (for CUDA {}) is compiled with", torch, cuda)));
     finding.evidence["nvcc"] = toolkit->nvcc;
     finding.evidence["nvcc_release"] = known->release;
     finding.evidence["torch"] = torch;
     finding.evidence["torch_cuda"] = cuda;
     finding.evidence["consequence"] =
-        fmt::format("the newest standard of this nvcc is {}", known->newest_standard);
+        say("the newest standard of this nvcc is {}", known->newest_standard);
     for (const Toolkit& other : c.toolkits()) {
         if (cuda.empty() ? other.release != known->release : other.release == cuda) {
             finding.fixes.push_back(fix_by_cuda_home(other));
@@ -63,7 +61,7 @@ std::optional<Finding> build_toolkit_mismatch(const BuildCase& c) {
         const std::vector<Fix> installs = fixes_by_toolkit(c, cuda);
         finding.fixes.insert(finding.fixes.end(), installs.begin(), installs.end());
     }
-    finding.limits = "that nothing else differs between the two CUDA releases is not known";
+    finding.limits = say("that nothing else differs between the two CUDA releases is not known");
     return finding;
 }
 

@@ -7,6 +7,7 @@
 #include "diagnose/build/fixes.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -50,14 +51,14 @@ std::vector<std::string> architectures_in(const std::vector<std::string>& argv) 
 // Did torch make the flag from TORCH_CUDA_ARCH_LIST, or does the package's own build say so?
 std::string origin_of(const BuildCase& c, const std::string& architecture,
                       const std::string& list) {
-    std::string script = "the build's own flags";
+    std::string script = say("the build's own flags");
     if (c.root != nullptr) {
         if (const auto file = argument_ending(c.root->argv, {"setup.py"})) {
             script = absolute_path(*file, c.root->cwd);
         }
     }
     if (list.empty()) {
-        return script + ", or the GPUs that torch saw: TORCH_CUDA_ARCH_LIST is not set";
+        return script + say(", or the GPUs that torch saw: TORCH_CUDA_ARCH_LIST is not set");
     }
     for (const std::string& piece : split(list, ';')) {
         for (const std::string& entry : split(piece, ' ')) {
@@ -66,7 +67,7 @@ std::string origin_of(const BuildCase& c, const std::string& architecture,
             }
         }
     }
-    return script + ": TORCH_CUDA_ARCH_LIST does not name it";
+    return script + say(": TORCH_CUDA_ARCH_LIST does not name it");
 }
 
 std::string list_without(const std::string& list, const ToolkitRelease& toolkit) {
@@ -104,13 +105,13 @@ std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
     }
     const std::string list = c.variable("TORCH_CUDA_ARCH_LIST");
     const std::string origin = origin_of(c, refused, list);
-    const std::string range = known->architectures.empty()
-                                  ? ""
-                                  : fmt::format(": it knows {} to {}", known->architectures.front(),
-                                                known->architectures.back());
-    Finding finding = begin_finding(
-        c, "build-unsupported-arch",
-        fmt::format("nvcc {} does not compile for {}{}", known->release, refused, range));
+    const std::string range =
+        known->architectures.empty()
+            ? ""
+            : say(": it knows {} to {}", known->architectures.front(), known->architectures.back());
+    Finding finding =
+        begin_finding(c, "build-unsupported-arch",
+                      say("nvcc {} does not compile for {}{}", known->release, refused, range));
     finding.evidence["architecture"] = refused;
     finding.evidence["nvcc"] = toolkit->nvcc;
     finding.evidence["nvcc_release"] = known->release;
@@ -122,31 +123,33 @@ std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
         const std::string kept = list_without(list, *known);
         if (!kept.empty()) {
             finding.fixes.push_back(
-                {.text = "build for the others of the list only",
+                {.text = say("build for the others of the list only"),
                  .command = fmt::format("export TORCH_CUDA_ARCH_LIST='{}'", kept)});
         } else {
             finding.fixes.push_back(
-                {.text =
-                     fmt::format("build for the GPU that the program will run on, as the driver "
-                                 "names it there (nvcc {} compiles for {} and newer)",
-                                 known->release, known->architectures.front()),
+                {.text = say("build for the GPU that the program will run on, as the driver "
+                             "names it there (nvcc {} compiles for {} and newer)",
+                             known->release, known->architectures.front()),
                  .command = kArchitecturesOfTheseGpus});
         }
     } else if (list.empty()) {
         finding.fixes.push_back(
-            {.text = "if torch made the flags, TORCH_CUDA_ARCH_LIST replaces them: set it to the "
+            {.text =
+                 say("if torch made the flags, TORCH_CUDA_ARCH_LIST replaces them: set it to the "
                      "architecture of the GPU that the program will run on, as the driver names it "
-                     "there",
+                     "there"),
              .command = kArchitecturesOfTheseGpus});
-        finding.fixes.push_back({.text = "if the package's build names it, take it out there (grep "
-                                         "for gencode in its setup.py), or take a release of the "
-                                         "package that was made for this CUDA",
-                                 .command = ""});
+        finding.fixes.push_back(
+            {.text = say("if the package's build names it, take it out there (grep "
+                         "for gencode in its setup.py), or take a release of the "
+                         "package that was made for this CUDA"),
+             .command = ""});
     } else {
         finding.fixes.push_back(
-            {.text = "the package's own build adds the flag, so TORCH_CUDA_ARCH_LIST changes "
+            {.text =
+                 say("the package's own build adds the flag, so TORCH_CUDA_ARCH_LIST changes "
                      "nothing: take a release of the package that was made for this CUDA, or take "
-                     "the flag out (grep for gencode in its setup.py)",
+                     "the flag out (grep for gencode in its setup.py)"),
              .command = ""});
     }
     const std::vector<Toolkit> toolkits = c.toolkits();
@@ -161,10 +164,10 @@ std::optional<Finding> build_unsupported_arch(const BuildCase& c) {
     });
     if (older != toolkits.end()) {
         Fix fix = fix_by_cuda_home(*older);
-        fix.text += ", which knows it";
+        fix.text += say(", which knows it");
         finding.fixes.push_back(std::move(fix));
     }
-    finding.limits = "which GPU the program will run on is not known here";
+    finding.limits = say("which GPU the program will run on is not known here");
     return finding;
 }
 

@@ -12,6 +12,7 @@
 #include "diagnose/build/host_compiler.h"
 #include "diagnose/build/rules.h"
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -26,7 +27,7 @@ std::string given_by(const BuildCase& c, std::initializer_list<std::string_view>
         });
     };
     if (c.nvcc() != nullptr && among(c.nvcc()->argv)) {
-        return "nvcc's command line";
+        return say("nvcc's command line");
     }
     for (const char* name : {"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}) {
         if (among(shell_words(c.variable(name)))) {
@@ -97,15 +98,15 @@ std::optional<Finding> build_unsupported_host_compiler(const BuildCase& c) {
     auto finding = header.empty() ? std::nullopt : too_new_for_nvcc(c, *toolkit, host);
     if (finding) {
         finding->confidence = Confidence::likely;
-        finding->title = fmt::format(
+        finding->title = say(
             "nvcc {} was told to accept {} {}, which it does not support, and what it made of that "
             "compiler's {} cannot be compiled",
             toolkit->release, host.kind, host.release, base_name(header));
         finding->evidence["allowed_by"] = allowed_by;
         finding->evidence["header"] = header;
-        finding->limits =
+        finding->limits = say(
             "inferred from the two releases and from the file that the first error is about: the "
-            "compiler's own words are not recorded";
+            "compiler's own words are not recorded");
     }
     return finding;
 }
@@ -122,11 +123,11 @@ std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolk
     }
     Finding finding =
         begin_finding(c, "build-unsupported-host-compiler",
-                      fmt::format("nvcc {} supports {} up to {}, and the host compiler is {} {}",
-                                  known->release, host.kind, newest, host.kind, host.release));
+                      say("nvcc {} supports {} up to {}, and the host compiler is {} {}",
+                          known->release, host.kind, newest, host.kind, host.release));
     finding.evidence["nvcc"] = toolkit.nvcc;
     finding.evidence["nvcc_release"] = known->release;
-    finding.evidence["limit"] = fmt::format("{} {}", host.kind, newest);
+    finding.evidence["limit"] = say("{} {}", host.kind, newest);
     finding.evidence["host_compiler"] = host.path;
     finding.evidence["host_release"] = host.release;
     finding.evidence["source"] = c.source();
@@ -140,7 +141,7 @@ std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolk
     finding.evidence["others"] = others;
     if (!installed.empty()) {
         finding.fixes.push_back(
-            {.text = fmt::format("{} is installed: let the build use it", installed.front().path),
+            {.text = say("{} is installed: let the build use it", installed.front().path),
              .command = exports_for(installed.front(), c)});
     } else {
         const HostCompiler wanted{
@@ -149,7 +150,7 @@ std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolk
         const std::string packages = host.kind == "gcc" ? fmt::format("gcc-{0} g++-{0}", newest)
                                                         : fmt::format("clang-{}", newest);
         finding.fixes.push_back(
-            {.text = fmt::format("install {} {} and let the build use it", host.kind, newest),
+            {.text = say("install {} {} and let the build use it", host.kind, newest),
              .command =
                  fmt::format("apt-get install -y {} && {}", packages, exports_for(wanted, c))});
     }
@@ -160,14 +161,14 @@ std::optional<Finding> too_new_for_nvcc(const BuildCase& c, const Toolkit& toolk
                                                : release->clang_newest;
         if (limit >= host.major) {
             Fix fix = fix_by_cuda_home(other);
-            fix.text += fmt::format(", which supports {} up to {}", host.kind, limit);
+            fix.text += say(", which supports {} up to {}", host.kind, limit);
             finding.fixes.push_back(std::move(fix));
             break;
         }
     }
     finding.limits =
-        "later errors of the same compile may be consequences; nvcc's "
-        "-allow-unsupported-compiler only hides the first";
+        say("later errors of the same compile may be consequences; nvcc's "
+            "-allow-unsupported-compiler only hides the first");
     return finding;
 }
 

@@ -11,6 +11,7 @@
 #include "diagnose/knowledge/gpu_exceptions.h"
 #include "diagnose/knowledge/gpu_faults.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -41,8 +42,8 @@ nlohmann::ordered_json kernels_of(const Suspects& suspects) {
 std::string words_of(const GpuException& exception) {
     std::string words = brief_kernel_name(exception.kernel);
     if (exception.thread_known) {
-        words += fmt::format(", block {}, thread {}", extent(exception.block_index),
-                             extent(exception.thread_index));
+        words += say(", block {}, thread {}", extent(exception.block_index),
+                     extent(exception.thread_index));
     }
     return exception.source.empty()
                ? words
@@ -52,9 +53,8 @@ std::string words_of(const GpuException& exception) {
 nlohmann::ordered_json as_json(const GpuException& exception) {
     nlohmann::ordered_json told;
     const GpuExceptionKind* known = gpu_exception_kind(exception.code);
-    told["exception"] =
-        known != nullptr ? known->name : fmt::format("exception {}", exception.code);
-    told["meaning"] = known != nullptr ? known->text : "not known";
+    told["exception"] = known != nullptr ? known->name : say("exception {}", exception.code);
+    told["meaning"] = known != nullptr ? say_known(known->text) : say("not known");
     told["kernel"] = brief_kernel_name(exception.kernel);
     if (!exception.kernel.empty()) {
         told["signature"] = kernel_name(exception.kernel);
@@ -101,15 +101,14 @@ nlohmann::ordered_json exceptions_of(const GpuCore& core) {
 
 void add_core(const GpuCore& core, Finding& finding) {
     finding.evidence["core_dump"] =
-        core.problem.empty() ? core.path : fmt::format("{}: {}", core.path, core.problem);
+        core.problem.empty() ? core.path : say("{}: {}", core.path, core.problem);
     if (core.exceptions.empty()) {
         return;
     }
     finding.evidence["exceptions"] = exceptions_of(core);
-    finding.evidence["gpu"] = core.device.empty() ? "not known" : core.device;
+    finding.evidence["gpu"] = core.device.empty() ? say("not known") : core.device;
     if (!core.driver.empty()) {
-        finding.evidence["core_dump_by"] =
-            fmt::format("driver {}, CUDA {}", core.driver, core.cuda);
+        finding.evidence["core_dump_by"] = say("driver {}, CUDA {}", core.driver, core.cuda);
     }
 }
 
@@ -123,26 +122,28 @@ std::vector<std::string> kernels_in(const Suspects& suspects) {
 
 std::string title_of(const RunningCase& c, const Suspects& suspects, const GpuFault* fault) {
     const CudaError* known = cuda_error(c.told.code);
-    const std::string what = fault != nullptr   ? fault->title
+    const std::string what = fault != nullptr   ? say_known(fault->title)
                              : known != nullptr ? known->text
-                                                : fmt::format("error {}", c.told.code);
+                                                : say("error {}", c.told.code);
     if (suspects.pinned == Pinned::core) {
-        return fmt::format("{}: {}", what, words_of(*first_exception(c.process)));
+        return say("{}: {}", what, words_of(*first_exception(c.process)));
     }
     if (suspects.pinned == Pinned::unseen) {
-        return what + "; which kernel it was is not known";
+        return what + say("; which kernel it was is not known");
     }
     const CudaLaunch& first = *suspects.launches.front();
     if (suspects.launches.size() == 1) {
-        return fmt::format("{}: {}", what, launch_name(first));
+        return say("{}: {}", what, launch_name(first));
     }
     if (suspects.pinned == Pinned::marked) {
-        return fmt::format("{}: {}, or what {} other {} ran at that time", what, launch_name(first),
-                           suspects.launches.size() - 1,
-                           suspects.launches.size() == 2 ? "stream" : "streams");
+        const std::size_t others = suspects.launches.size() - 1;
+        return others == 1 ? say("{}: {}, or what 1 other stream ran at that time", what,
+                                 launch_name(first))
+                           : say("{}: {}, or what {} other streams ran at that time", what,
+                                 launch_name(first), others);
     }
-    return fmt::format("{}, in one of {} launches that were not known to be finished", what,
-                       suspects.pending);
+    return say("{}, in one of {} launches that were not known to be finished", what,
+               suspects.pending);
 }
 
 // Of 719, which stands for any exception, the core tells which one it was.
@@ -152,20 +153,21 @@ int surest_code(const RunningCase& c) {
     return c.told.code == kLaunchFailed && known != nullptr ? known->error : c.told.code;
 }
 
-const char* how_pinned(Pinned pinned) {
+std::string how_pinned(Pinned pinned) {
     switch (pinned) {
         case Pinned::core:
-            return "the core dump of the GPU names the kernel";
+            return say("the core dump of the GPU names the kernel");
         case Pinned::waited:
-            return "CUDIAG_SYNC=1 waited for this launch, and the wait gave the error";
+            return say("CUDIAG_SYNC=1 waited for this launch, and the wait gave the error");
         case Pinned::marked:
-            return "CUDIAG_TRACK=1: of each stream the first launch that the GPU had not finished";
+            return say(
+                "CUDIAG_TRACK=1: of each stream the first launch that the GPU had not finished");
         case Pinned::only_one:
-            return "it was the only launch that was not known to be finished";
+            return say("it was the only launch that was not known to be finished");
         case Pinned::no:
-            return "not pinned: any launch since the last wait may be the one";
+            return say("not pinned: any launch since the last wait may be the one");
         case Pinned::unseen:
-            return "no launch was seen that was not finished";
+            return say("no launch was seen that was not finished");
     }
     return "";
 }
@@ -190,7 +192,7 @@ void add_hints(const std::vector<std::string>& kernels, int code, Finding& findi
     for (const std::string& kernel : kernels) {
         const KernelHint* hint = kernel_hint(kernel_name(kernel), code);
         if (hint != nullptr && told.insert(hint->text).second) {
-            finding.fixes.push_back({hint->text, hint->command, false});
+            finding.fixes.push_back({say_known(hint->text), hint->command, false});
         }
     }
 }
@@ -222,7 +224,7 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     finding.evidence["pending"] = suspects.pending;
     finding.evidence["streams"] = suspects.streams;
     if (!c.process.tracking.empty()) {
-        finding.evidence["tracking"] = "off, though asked for: " + c.process.tracking;
+        finding.evidence["tracking"] = say("off, though asked for: {}", c.process.tracking);
     }
     if (c.process.gpu_core) {
         add_core(*c.process.gpu_core, finding);
@@ -233,7 +235,7 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     if (by_core) {
         add_hints({first_exception(c.process)->kernel}, code, finding);
         finding.fixes.push_back(
-            {"to look at the threads that are left on the GPU, and their registers",
+            {say("to look at the threads that are left on the GPU, and their registers"),
              "cuda-gdb -ex " + shell_quoted("target cudacore " + c.process.gpu_core->path), false});
     } else if (pinned || suspects.pinned == Pinned::marked) {
         add_hints(kernels_in(suspects), code, finding);
@@ -242,11 +244,12 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     if (!pinned && suspects.pinned != Pinned::marked && c.failed != nullptr &&
         c.process.tracking.empty()) {
         finding.fixes.push_back(
-            {"to have the launch named, run it again with", "export CUDIAG_TRACK=1", false});
+            {say("to have the launch named, run it again with"), "export CUDIAG_TRACK=1", false});
     }
     if (fault != nullptr) {
         for (const FaultRemedy& remedy : fault->remedies) {
-            finding.fixes.push_back({remedy.text, with_argv(remedy.command, c.process), false});
+            finding.fixes.push_back(
+                {say_known(remedy.text), with_argv(remedy.command, c.process), false});
         }
     }
     const auto limit = [&](const std::string& text) {
@@ -254,20 +257,20 @@ std::optional<Finding> cuda_async_error(const RunningCase& c) {
     };
     if (suspects.lost) {
         limit(
-            "older launches were overwritten in the recording (CUDIAG_RING_MB), and may be the "
-            "cause as well");
+            say("older launches were overwritten in the recording (CUDIAG_RING_MB), and may be the "
+                "cause as well"));
     }
     if (suspects.pinned == Pinned::no || suspects.pinned == Pinned::unseen) {
-        limit("memory that one kernel spoils may fault in another");
+        limit(say("memory that one kernel spoils may fault in another"));
     }
     if (by_core) {
         limit(
-            "where the exception arose is certain; what it read there may come from a kernel "
-            "before it");
+            say("where the exception arose is certain; what it read there may come from a kernel "
+                "before it"));
         const GpuCore& core = *c.process.gpu_core;
         if (core.threads > core.exceptions.size()) {
-            limit(fmt::format("of {} threads with an exception the first {} are counted by place",
-                              core.threads, core.exceptions.size()));
+            limit(say("of {} threads with an exception the first {} are counted by place",
+                      core.threads, core.exceptions.size()));
         }
     }
     return finding;

@@ -1,7 +1,5 @@
 #include "diagnose/cuda/case.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -13,6 +11,7 @@
 #include "diagnose/loader/file_version.h"
 #include "diagnose/loader/library_path.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -124,7 +123,7 @@ void find_driver(CudaCase& c, const std::vector<Module>& modules) {
 }
 
 std::string or_unknown(const std::string& text) {
-    return text.empty() ? "not known" : text;
+    return text.empty() ? say("not known") : text;
 }
 
 // Without a word of the program: a runtime refuses a driver of an older major.
@@ -143,7 +142,7 @@ std::optional<Told> refused_driver(const Process& process) {
                              ? std::string{}
                              : cuda_error(kInsufficientDriver)->text;
             told.time_ns = process.end_time_ns;
-            told.inferred = "the runtime in the process refuses such a driver";
+            told.inferred = say("the runtime in the process refuses such a driver");
             return told;
         }
     }
@@ -178,7 +177,7 @@ std::string CudaCase::rule() const {
             return why(step);
         }
     }
-    return driver.path.empty() ? "nowhere" : "by its path";
+    return driver.path.empty() ? "nowhere" : say("by its path");
 }
 
 std::string CudaCase::driver_cuda() const {
@@ -235,7 +234,7 @@ Finding begin_finding(const CudaCase& c, const char* slug, std::string title) {
     finding.title = std::move(title);
     finding.confidence = c.inferred.empty() ? Confidence::certain : Confidence::likely;
     finding.limits =
-        c.inferred.empty() ? "" : "that the process ended of this is inferred: " + c.inferred;
+        c.inferred.empty() ? "" : say("that the process ended of this is inferred: {}", c.inferred);
     finding.pid = c.process.pid;
     finding.tid = c.tid;
     finding.argv = c.process.argv;
@@ -247,24 +246,24 @@ Finding begin_finding(const CudaCase& c, const char* slug, std::string title) {
     finding.evidence["code"] = c.code;
     if (const CudaError* known = cuda_error(c.code)) {
         finding.evidence["code_name"] = known->runtime.empty() ? known->driver : known->runtime;
-        finding.evidence["meaning"] = known->meaning;
+        finding.evidence["meaning"] = say_known(known->meaning);
     }
     return finding;
 }
 
 void add_driver(const CudaCase& c, nlohmann::ordered_json& evidence) {
-    evidence["driver"] = c.driver.path.empty() ? "no libcuda.so.1 found" : c.driver.path;
+    evidence["driver"] = c.driver.path.empty() ? say("no libcuda.so.1 found") : c.driver.path;
     evidence["driver_chosen_by"] = c.rule();
     evidence["driver_release"] = or_unknown(c.driver_release);
     evidence["driver_cuda"] = or_unknown(c.driver_cuda());
     evidence["kernel_module"] = c.machine.driver_module.empty()
-                                    ? "none loaded (no /proc/driver/nvidia)"
+                                    ? say("none loaded (no /proc/driver/nvidia)")
                                     : c.machine.driver_module;
 }
 
 void add_runtime(const CudaCase& c, nlohmann::ordered_json& evidence) {
     evidence["runtime"] =
-        c.runtime.empty() ? "no libcudart mapped (it may be linked in)" : c.runtime;
+        c.runtime.empty() ? say("no libcudart mapped (it may be linked in)") : c.runtime;
     evidence["runtime_cuda"] = or_unknown(c.runtime_cuda);
     if (!c.torch.empty()) {
         evidence["torch"] = c.torch;

@@ -1,11 +1,11 @@
 #include "diagnose/cuda/compute_cache.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
 
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -55,16 +55,16 @@ bool ComputeCache::nearly_full() const {
 
 std::string ComputeCache::words() const {
     if (off) {
-        return "switched off (CUDA_CACHE_DISABLE=1)";
+        return say("switched off (CUDA_CACHE_DISABLE=1)");
     }
     if (directory.empty()) {
-        return "not known where: neither CUDA_CACHE_PATH nor HOME was set";
+        return say("not known where: neither CUDA_CACHE_PATH nor HOME was set");
     }
-    const std::string limit =
-        limit_bytes ? fmt::format("at most {} (CUDA_CACHE_MAXSIZE)", bytes_text(*limit_bytes))
-                    : "at most what the driver gives it";
-    return fmt::format("{}: {}{}, {}", directory, there ? bytes_text(bytes) : "not there",
-                       writable ? "" : ", cannot be written", limit);
+    const std::string limit = limit_bytes
+                                  ? say("at most {} (CUDA_CACHE_MAXSIZE)", bytes_text(*limit_bytes))
+                                  : say("at most what the driver gives it");
+    return say("{}: {}{}, {}", directory, there ? bytes_text(bytes) : say("not there"),
+               writable ? "" : say(", cannot be written"), limit);
 }
 
 ComputeCache compute_cache_of(const Process& process) {

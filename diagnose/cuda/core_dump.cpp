@@ -12,6 +12,7 @@
 #include "diagnose/cuda/device_lines.h"
 #include "diagnose/elf/elf_image.h"
 #include "diagnose/elf/little_endian.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -421,13 +422,13 @@ GpuCore read_gpu_core(const std::string& path) {
         return core;
     }
     if (image.header().e_machine != kCudaMachine || image.header().e_type != ET_CORE) {
-        core.problem = "it is no core dump of a GPU";
+        core.problem = say("it is no core dump of a GPU");
         return core;
     }
     Sections sections{image};
     Reader reader{sections, core};
     if (!reader.has_devices()) {
-        core.problem = "its tables are not there: it was cut short, or is damaged";
+        core.problem = say("its tables are not there: it was cut short, or is damaged");
         return core;
     }
     reader.read();

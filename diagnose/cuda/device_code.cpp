@@ -8,6 +8,7 @@
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/elf/elf_image.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -116,12 +117,12 @@ void add_code(const CodeInQuestion& code, nlohmann::ordered_json& evidence) {
         evidence["kernel"] = kernel_name(code.kernel);
     }
     evidence["file"] = !code.file.empty() ? code.file
-                       : code.in_memory   ? "none: it was made while the program ran"
-                                          : "not seen";
-    evidence["of"] = code.code.empty() ? "not read"
-                     : code.exact      ? "the image that was refused"
-                                       : "the whole file";
-    evidence["architectures"] = code.code.empty() ? "not known" : device_code_words(code.code);
+                       : code.in_memory   ? say("none: it was made while the program ran")
+                                          : say("not seen");
+    evidence["of"] = code.code.empty() ? say("not read")
+                     : code.exact      ? say("the image that was refused")
+                                       : say("the whole file");
+    evidence["architectures"] = code.code.empty() ? say("not known") : device_code_words(code.code);
     if (!code.packaged.empty()) {
         evidence["package"] = code.packaged;
     }
@@ -129,8 +130,8 @@ void add_code(const CodeInQuestion& code, nlohmann::ordered_json& evidence) {
 
 std::string code_text(const CodeInQuestion& code) {
     return !code.file.empty() ? base_name(code.file)
-           : code.in_memory   ? "code that was made while the program ran"
-                              : "code that was not seen";
+           : code.in_memory   ? say("code that was made while the program ran")
+                              : say("code that was not seen");
 }
 
 bool is_for_one_architecture(const std::vector<DeviceCode>& code) {
@@ -140,14 +141,14 @@ bool is_for_one_architecture(const std::vector<DeviceCode>& code) {
 
 Fix build_for(const CodeInQuestion& code, int sm) {
     if (code.links_torch) {
-        return {fmt::format("build {} anew for this GPU (torch's own builder does so at its next "
-                            "load)",
-                            base_name(code.file)),
+        return {say("build {} anew for this GPU (torch's own builder does so at its next "
+                    "load)",
+                    base_name(code.file)),
                 fmt::format("export TORCH_CUDA_ARCH_LIST={}", capability_text(sm)), false};
     }
-    return {fmt::format("build {} anew for this GPU: nvcc -gencode arch=compute_{},code=sm_{} "
-                        "(CMake: CMAKE_CUDA_ARCHITECTURES={})",
-                        base_name(code.file), sm, sm, sm),
+    return {say("build {} anew for this GPU: nvcc -gencode arch=compute_{},code=sm_{} "
+                "(CMake: CMAKE_CUDA_ARCHITECTURES={})",
+                base_name(code.file), sm, sm, sm),
             "", false};
 }
 

@@ -1,10 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "diagnose/cuda/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -32,30 +31,33 @@ std::optional<Finding> container_device_revoked(const CudaCase& c) {
     }
     Finding finding =
         begin_finding(c, "container-device-revoked",
-                      fmt::format("{} is there, and the device cgroup lets nobody{} open it",
-                                  taken->path, c.machine.uid == 0 ? ", not even root," : ""));
+                      say("{} is there, and the device cgroup lets nobody{} open it", taken->path,
+                          c.machine.uid == 0 ? say(", not even root,") : ""));
     finding.evidence["node"] = taken->path;
     finding.evidence["errno"] = taken->error;
     finding.evidence["refused"] = std::move(nodes);
     finding.evidence["uid"] = c.machine.uid;
     finding.evidence["cgroup"] =
-        c.machine.device_cgroup.empty() ? "not seen" : c.machine.device_cgroup;
-    finding.evidence["container"] = c.machine.container.empty() ? "none seen" : c.machine.container;
+        c.machine.device_cgroup.empty() ? say("not seen") : c.machine.device_cgroup;
+    finding.evidence["container"] =
+        c.machine.container.empty() ? say("none seen") : c.machine.container;
     finding.fixes.push_back(
-        {"restart the container: its devices are allowed anew when it starts", "", false});
+        {say("restart the container: its devices are allowed anew when it starts"), "", false});
     finding.fixes.push_back(
-        {"for good, on the host: name the devices to the container runtime itself, by CDI "
-         "(nvidia-ctk "
-         "cdi generate, then docker or podman run --device nvidia.com/gpu=all ...), so that a "
-         "reload "
-         "of systemd knows of them",
+        {say("for good, on the host: name the devices to the container runtime itself, by CDI "
+             "(nvidia-ctk "
+             "cdi generate, then docker or podman run --device nvidia.com/gpu=all ...), so that a "
+             "reload "
+             "of systemd knows of them"),
          "", false});
     finding.limits +=
         std::string{finding.limits.empty() ? "" : "; "} +
-        "whether the nodes were allowed before is not seen from here. If the container worked, "
-        "somebody changed the rules on the host since, as systemctl daemon-reload does for nodes "
-        "that were added behind systemd's back; programs that have them open go on. Neither the "
-        "driver nor its packages have to do with it";
+        say("whether the nodes were allowed before is not seen from here. If the container worked, "
+            "somebody changed the rules on the host since, as systemctl daemon-reload does for "
+            "nodes "
+            "that were added behind systemd's back; programs that have them open go on. Neither "
+            "the "
+            "driver nor its packages have to do with it");
     return finding;
 }
 

@@ -3,6 +3,7 @@
 #include "diagnose/cuda/rules.h"
 #include "diagnose/cuda/state.h"
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -11,7 +12,7 @@ void add_machine(const CudaCase& c, nlohmann::ordered_json& evidence) {
     const Machine& machine = c.machine;
     const auto visible = c.process.environment.find("CUDA_VISIBLE_DEVICES");
     evidence["cuda_visible_devices"] =
-        visible == c.process.environment.end() ? "not set" : "\"" + visible->second + "\"";
+        visible == c.process.environment.end() ? say("not set") : "\"" + visible->second + "\"";
     evidence["device_nodes"] = machine.device_nodes;
     if (!machine.refused_nodes.empty()) {
         auto refused = nlohmann::ordered_json::array();
@@ -20,9 +21,9 @@ void add_machine(const CudaCase& c, nlohmann::ordered_json& evidence) {
         }
         evidence["refused_nodes"] = std::move(refused);
     }
-    evidence["fabric_manager"] = machine.fabric_manager ? "runs" : "not seen";
+    evidence["fabric_manager"] = machine.fabric_manager ? "runs" : say("not seen");
     evidence["mig_instances"] = machine.mig_instances;
-    evidence["container"] = machine.container.empty() ? "none seen" : machine.container;
+    evidence["container"] = machine.container.empty() ? say("none seen") : machine.container;
     evidence["kernel"] = machine.kernel;
     if (!machine.uvm_hmm_disabled.empty()) {
         evidence["uvm_disable_hmm"] = machine.uvm_hmm_disabled;
@@ -39,21 +40,21 @@ std::optional<Finding> cuda_device_unavailable(const CudaCase& c) {
     }
     const auto states = states_of(c);
     const auto words = words_of(c);
-    Finding finding = begin_finding(c, "cuda-device-unavailable", filled(known->title, words));
-    finding.evidence["call"] = c.call.empty() ? "not seen" : c.call;
+    Finding finding = begin_finding(c, "cuda-device-unavailable", say_filled(known->title, words));
+    finding.evidence["call"] = c.call.empty() ? say("not seen") : c.call;
     add_machine(c, finding.evidence);
     add_driver(c, finding.evidence);
     add_runtime(c, finding.evidence);
     for (const UnavailableRemedy& remedy : known->remedies) {
         if (hold(states, remedy.when)) {
             finding.fixes.push_back(
-                {filled(remedy.text, words), filled(remedy.command, words), false});
+                {say_filled(remedy.text, words), filled(remedy.command, words), false});
         }
     }
     if (known->likely) {
         finding.confidence = Confidence::likely;
     }
-    finding.limits += (finding.limits.empty() ? "" : "; ") + known->limits;
+    finding.limits += (finding.limits.empty() ? "" : "; ") + say_known(known->limits);
     return finding;
 }
 

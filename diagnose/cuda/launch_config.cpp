@@ -1,10 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -77,31 +76,40 @@ struct Extent {
     std::array<std::uint64_t, 3> LaunchShape::*dimensions;
     std::size_t index;
     int attribute;  // CUdevice_attribute
-    const char* fix;
+    std::string (*fix)();
 };
 
-constexpr const char* kSmallerBlock = "launch it with smaller blocks, and more of them";
-constexpr const char* kOtherAxis =
-    "let grid x, which may be much larger, count what this one counts, or launch in pieces; where "
-    "the launch is a library's, give it the data (the batch) in pieces";
+std::string smaller_block() {
+    return say("launch it with smaller blocks, and more of them");
+}
+
+std::string in_pieces() {
+    return say("launch in pieces");
+}
+
+std::string other_axis() {
+    return say(
+        "let grid x, which may be much larger, count what this one counts, or launch in pieces; "
+        "where the launch is a library's, give it the data (the batch) in pieces");
+}
 
 constexpr Extent kExtents[] = {
-    {"block x", &LaunchShape::block, 0, 2, kSmallerBlock},
-    {"block y", &LaunchShape::block, 1, 3, kSmallerBlock},
-    {"block z", &LaunchShape::block, 2, 4, kSmallerBlock},
-    {"grid x", &LaunchShape::grid, 0, 5, "launch in pieces"},
-    {"grid y", &LaunchShape::grid, 1, 6, kOtherAxis},
-    {"grid z", &LaunchShape::grid, 2, 7, kOtherAxis},
+    {"block x", &LaunchShape::block, 0, 2, smaller_block},
+    {"block y", &LaunchShape::block, 1, 3, smaller_block},
+    {"block z", &LaunchShape::block, 2, 4, smaller_block},
+    {"grid x", &LaunchShape::grid, 0, 5, in_pieces},
+    {"grid y", &LaunchShape::grid, 1, 6, other_axis},
+    {"grid z", &LaunchShape::grid, 2, 7, other_axis},
 };
 
 std::optional<Exceeded> zero_extent(const Launched& launch) {
     for (const Extent& extent : kExtents) {
         if ((launch.shape.*extent.dimensions)[extent.index] == 0) {
-            return Exceeded{.what = fmt::format("{} is 0", extent.name),
-                            .fix =
-                                "launch nothing where there is nothing to do: an empty input "
-                                "gives a grid or a block of 0",
-                            .command = ""};
+            return Exceeded{
+                .what = say("{} is 0", extent.name),
+                .fix = say("launch nothing where there is nothing to do: an empty input "
+                           "gives a grid or a block of 0"),
+                .command = ""};
         }
     }
     return std::nullopt;
@@ -112,9 +120,9 @@ std::optional<Exceeded> long_extent(const Launched& launch) {
         const std::uint64_t asked = (launch.shape.*extent.dimensions)[extent.index];
         const auto limit = launch.device(extent.attribute);
         if (limit && asked > *limit) {
-            return Exceeded{.what = fmt::format("{} is {}, and {} allows {}", extent.name, asked,
-                                                gpu_text(launch.call.device), *limit),
-                            .fix = extent.fix,
+            return Exceeded{.what = say("{} is {}, and {} allows {}", extent.name, asked,
+                                        gpu_text(launch.call.device), *limit),
+                            .fix = extent.fix(),
                             .command = ""};
         }
     }
@@ -126,11 +134,11 @@ std::optional<Exceeded> block_too_large(const Launched& launch) {
     if (!limit || launch.threads() <= *limit) {
         return std::nullopt;
     }
-    return Exceeded{.what = fmt::format("a block of {} has {} threads, and {} allows {}",
-                                        extent(launch.shape.block), launch.threads(),
-                                        gpu_text(launch.call.device), *limit),
-                    .fix = kSmallerBlock,
-                    .command = ""};
+    return Exceeded{
+        .what = say("a block of {} has {} threads, and {} allows {}", extent(launch.shape.block),
+                    launch.threads(), gpu_text(launch.call.device), *limit),
+        .fix = smaller_block(),
+        .command = ""};
 }
 
 // More shared memory than 48 KB must be asked for, kernel by kernel (CUDA C++ Programming Guide,
@@ -139,15 +147,16 @@ std::optional<Exceeded> too_much_shared(const Launched& launch) {
     const std::uint64_t dynamic = launch.shape.shared_bytes;
     const std::uint64_t fixed = launch.function(kStaticShared).value_or(0);
     const auto most = launch.device(kSharedOptIn);
-    const std::string asked =
-        fixed == 0 ? fmt::format("{} bytes of shared memory a block", dynamic)
-                   : fmt::format("{} bytes of shared memory a block ({} dynamic, {} static)",
-                                 dynamic + fixed, dynamic, fixed);
+    const std::string asked = fixed == 0
+                                  ? say("{} bytes of shared memory a block", dynamic)
+                                  : say("{} bytes of shared memory a block ({} dynamic, {} static)",
+                                        dynamic + fixed, dynamic, fixed);
     if (most && dynamic + fixed > *most) {
         return Exceeded{
-            .what = fmt::format("it asks for {}, and {} has {}", asked,
-                                gpu_text(launch.call.device), *most),
-            .fix = "let a block use less shared memory: smaller tiles, fewer stages of a pipeline",
+            .what =
+                say("it asks for {}, and {} has {}", asked, gpu_text(launch.call.device), *most),
+            .fix = say(
+                "let a block use less shared memory: smaller tiles, fewer stages of a pipeline"),
             .command = ""};
     }
     const auto allowed = launch.function(kMostDynamicShared);
@@ -155,13 +164,13 @@ std::optional<Exceeded> too_much_shared(const Launched& launch) {
         return std::nullopt;
     }
     return Exceeded{
-        .what = fmt::format(
-            "it asks for {} bytes of dynamic shared memory, and {} are allowed for this kernel "
-            "until more is asked for",
-            dynamic, *allowed),
-        .fix = fmt::format("before the launch, in its source: cudaFuncSetAttribute(KERNEL, "
-                           "cudaFuncAttributeMaxDynamicSharedMemorySize, {})",
-                           dynamic),
+        .what =
+            say("it asks for {} bytes of dynamic shared memory, and {} are allowed for this kernel "
+                "until more is asked for",
+                dynamic, *allowed),
+        .fix = say("before the launch, in its source: cudaFuncSetAttribute(KERNEL, "
+                   "cudaFuncAttributeMaxDynamicSharedMemorySize, {})",
+                   dynamic),
         .command = ""};
 }
 
@@ -177,21 +186,18 @@ std::optional<Exceeded> too_many_registers(const Launched& launch) {
     const std::uint64_t rounded = (launch.threads() + kWarp - 1) / kWarp * kWarp;
     const bool by_registers = registers && file && *registers * rounded > *file;
     const std::string why =
-        by_registers ? fmt::format(
-                           "{} threads with {} registers each need more than the {} of a "
+        by_registers ? say("{} threads with {} registers each need more than the {} of a "
                            "block",
                            launch.threads(), *registers, *file)
-                     : fmt::format(
-                           "it was compiled for at most {} threads a block, and is launched "
+                     : say("it was compiled for at most {} threads a block, and is launched "
                            "with {}",
                            *most, launch.threads());
-    return Exceeded{
-        .what = why,
-        .fix = fmt::format("launch at most {} threads a block, or compile the kernel with "
-                           "__launch_bounds__({}), which spills registers where they do not "
-                           "suffice",
-                           *most < kWarp ? *most : *most / kWarp * kWarp, launch.threads()),
-        .command = ""};
+    return Exceeded{.what = why,
+                    .fix = say("launch at most {} threads a block, or compile the kernel with "
+                               "__launch_bounds__({}), which spills registers where they do not "
+                               "suffice",
+                               *most < kWarp ? *most : *most / kWarp * kWarp, launch.threads()),
+                    .command = ""};
 }
 
 std::optional<Exceeded> cooperative_too_large(const Launched& launch) {
@@ -201,13 +207,13 @@ std::optional<Exceeded> cooperative_too_large(const Launched& launch) {
     const std::uint64_t blocks = product(launch.shape.grid);
     const auto processors = launch.device(kMultiprocessors);
     return Exceeded{
-        .what = fmt::format("a cooperative launch of {} blocks, more than {} can hold at once",
-                            blocks, gpu_text(launch.call.device)),
-        .fix = fmt::format(
+        .what = say("a cooperative launch of {} blocks, more than {} can hold at once", blocks,
+                    gpu_text(launch.call.device)),
+        .fix = say(
             "launch no more blocks than cudaOccupancyMaxActiveBlocksPerMultiprocessor() gives for "
             "this kernel, block and shared memory, times {}",
-            processors ? fmt::format("the {} multiprocessors", *processors)
-                       : std::string{"the number of multiprocessors"}),
+            processors ? say("the {} multiprocessors", *processors)
+                       : say("the number of multiprocessors")),
         .command = ""};
 }
 
@@ -271,22 +277,22 @@ void add_launch(const Launched& launch, nlohmann::ordered_json& evidence) {
 std::string title_of(const Launched& launch, const std::vector<Exceeded>& exceeded) {
     const std::string kernel = brief_kernel_name(launch.call.kernel);
     if (!exceeded.empty()) {
-        return fmt::format("the launch of {} was refused: {}", kernel, exceeded.front().what);
+        return say("the launch of {} was refused: {}", kernel, exceeded.front().what);
     }
     if (!launch.call.log.empty()) {
-        return fmt::format("the launch of {} was refused: {}", kernel, launch.call.log.front());
+        return say("the launch of {} was refused: {}", kernel, launch.call.log.front());
     }
-    return fmt::format("the launch of {} was refused ({}); it exceeds no limit that is known",
-                       kernel, launch.call.text.empty() ? "invalid argument" : launch.call.text);
+    return say("the launch of {} was refused ({}); it exceeds no limit that is known", kernel,
+               launch.call.text.empty() ? "invalid argument" : launch.call.text);
 }
 
 Finding without_launch(const RunningCase& c) {
-    Finding finding = begin_finding(
-        c, "cuda-launch-config",
-        fmt::format("a launch was refused ({}); which one was not seen", c.told.error));
+    Finding finding =
+        begin_finding(c, "cuda-launch-config",
+                      say("a launch was refused ({}); which one was not seen", c.told.error));
     finding.confidence = Confidence::likely;
     finding.limits += (finding.limits.empty() ? "" : "; ") +
-                      std::string{"neither the kernel nor its grid and block were seen"};
+                      say("neither the kernel nor its grid and block were seen");
     return finding;
 }
 
@@ -321,7 +327,7 @@ std::optional<Finding> cuda_launch_config(const RunningCase& c) {
     if (exceeded.empty()) {
         finding.confidence = call->log.empty() ? Confidence::likely : finding.confidence;
         finding.limits += (finding.limits.empty() ? "" : "; ") +
-                          std::string{"the arguments of the kernel and its cluster are not seen"};
+                          say("the arguments of the kernel and its cluster are not seen");
     }
     return finding;
 }

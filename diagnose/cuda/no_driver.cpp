@@ -1,7 +1,6 @@
-#include <fmt/core.h>
-
 #include "diagnose/cuda/rules.h"
 #include "diagnose/loader/case.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -17,35 +16,37 @@ std::optional<Finding> cuda_no_driver(const CudaCase& c) {
     }
     const Machine& machine = c.machine;
     const std::string place = machine.container.empty()
-                                  ? "on this machine"
-                                  : "in this " + machine.container + " container";
+                                  ? say("on this machine")
+                                  : say("in this {} container", machine.container);
     const bool there = !c.driver.path.empty();
     Finding finding = begin_finding(
         c, "cuda-no-driver",
-        there ? fmt::format("CUDA found no driver that it could use: {} gave no version",
-                            c.driver.path)
-              : fmt::format("there is no NVIDIA driver {}: no libcuda.so.1{}", place,
-                            machine.device_nodes.empty() ? ", and no /dev/nvidia* either" : ""));
+        there ? say("CUDA found no driver that it could use: {} gave no version", c.driver.path)
+              : say("there is no NVIDIA driver {}: no libcuda.so.1{}", place,
+                    machine.device_nodes.empty() ? say(", and no /dev/nvidia* either") : ""));
     finding.evidence["library"] = there ? c.driver.path : "libcuda.so.1";
     finding.evidence["searched"] = searched_json(c.driver.lookup.steps);
     finding.evidence["device_nodes"] = machine.device_nodes;
     finding.evidence["driver_module"] = machine.driver_module.empty()
-                                            ? "none loaded (no /proc/driver/nvidia)"
+                                            ? say("none loaded (no /proc/driver/nvidia)")
                                             : machine.driver_module;
-    finding.evidence["container"] = machine.container.empty() ? "none seen" : machine.container;
+    finding.evidence["container"] =
+        machine.container.empty() ? say("none seen") : machine.container;
     add_runtime(c, finding.evidence);
     if (!there) {
         finding.fixes = fixes_for_missing_driver(machine);
     }
     finding.limits +=
         std::string{finding.limits.empty() ? "" : "; "} +
-        "seen from inside this process only: what the host or the container runtime would give is "
-        "not visible here. " +
-        (counted_none ? "That no GPU was found is the program's own word, without the code that "
-                        "CUDA gave it. "
-                      : "Error 35 speaks of a version that is insufficient; its version is 0, so "
-                        "none was found, and nothing is too old. ") +
-        "pip, conda and the CUDA toolkit bring no driver";
+        say("seen from inside this process only: what the host or the container runtime would give "
+            "is "
+            "not visible here. ") +
+        (counted_none
+             ? say("That no GPU was found is the program's own word, without the code that "
+                   "CUDA gave it. ")
+             : say("Error 35 speaks of a version that is insufficient; its version is 0, so "
+                   "none was found, and nothing is too old. ")) +
+        say("pip, conda and the CUDA toolkit bring no driver");
     return finding;
 }
 

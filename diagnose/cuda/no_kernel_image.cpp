@@ -1,8 +1,7 @@
-#include <fmt/core.h>
-
 #include "diagnose/cuda/device_code.h"
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -20,11 +19,12 @@ std::vector<std::string> that_run(const std::vector<DeviceCode>& code, int sm) {
                 names.push_back(one.name());
                 break;
             case Runs::after_jit:
-                names.push_back(one.name() + " (after the driver compiled it)");
+                names.push_back(say("{} (after the driver compiled it)", one.name()));
                 break;
             case Runs::not_promised:
-                names.push_back(one.name() + (one.relocatable || one.lto ? " (must be linked first)"
-                                                                         : " (not promised)"));
+                names.push_back(one.relocatable || one.lto
+                                    ? say("{} (must be linked first)", one.name())
+                                    : say("{} (not promised)", one.name()));
                 break;
         }
     }
@@ -34,60 +34,58 @@ std::vector<std::string> that_run(const std::vector<DeviceCode>& code, int sm) {
 void add_fixes(const CodeInQuestion& code, int sm, Finding& finding) {
     if (code.is_torch) {
         finding.fixes.push_back(
-            {fmt::format("install a torch that was built for sm_{} (another CUDA variant of it, or "
-                         "another release): it must be in the list that this prints",
-                         sm),
+            {say("install a torch that was built for sm_{} (another CUDA variant of it, or "
+                 "another release): it must be in the list that this prints",
+                 sm),
              "python -c 'import torch; print(torch.__version__, torch.cuda.get_arch_list())'",
              false});
         return;
     }
     if (!code.package.empty()) {
         finding.fixes.push_back(
-            {fmt::format("install a release of {} that has code for sm_{}{}", code.package, sm,
-                         code.links_torch
-                             ? fmt::format(", or build it from its sources on this machine with "
-                                           "TORCH_CUDA_ARCH_LIST={} set",
-                                           capability_text(sm))
-                             : std::string{}),
+            {say("install a release of {} that has code for sm_{}{}", code.package, sm,
+                 code.links_torch ? say(", or build it from its sources on this machine with "
+                                        "TORCH_CUDA_ARCH_LIST={} set",
+                                        capability_text(sm))
+                                  : std::string{}),
              "", false});
         return;
     }
     if (is_for_one_architecture(code.code)) {
         finding.limits += (finding.limits.empty() ? "" : "; ") +
-                          std::string{
-                              "the code is for one architecture on purpose (a letter behind "
+                          say("the code is for one architecture on purpose (a letter behind "
                               "its number): whether it can be built for this GPU is not "
-                              "known"};
+                              "known");
         return;
     }
     finding.fixes.push_back(build_for(code, sm));
 }
 
 std::string title_of(const CodeInQuestion& code, const RunningCase& c, int sm, bool runs) {
-    const std::string gpu = c.failed == nullptr ? "the GPU" : gpu_text(c.failed->device);
+    const std::string gpu = c.failed == nullptr ? say("the GPU") : gpu_text(c.failed->device);
     const std::string kernel =
-        code.kernel.empty() ? std::string{} : " for " + brief_kernel_name(code.kernel);
+        code.kernel.empty() ? std::string{} : say(" for {}", brief_kernel_name(code.kernel));
     if (code.file.empty() && !code.in_memory) {
-        return fmt::format(
+        return say(
             "there is no device code{} that runs on {}; which file was to have it was "
             "not seen",
-            kernel.empty() ? " for a kernel" : kernel, gpu);
+            kernel.empty() ? say(" for a kernel") : kernel, gpu);
     }
     if (code.code.empty()) {
-        return fmt::format("{} has nothing that runs on {}{}; for what it was built is not known",
-                           code_text(code), gpu, kernel);
+        return say("{} has nothing that runs on {}{}; for what it was built is not known",
+                   code_text(code), gpu, kernel);
     }
-    const std::string has = fmt::format("{} has {}", code_text(code), device_code_words(code.code));
+    const std::string has = say("{} has {}", code_text(code), device_code_words(code.code));
     if (sm == 0) {
-        return fmt::format("{}, and the driver took none of it{}; what GPU it is was not seen", has,
-                           kernel);
+        return say("{}, and the driver took none of it{}; what GPU it is was not seen", has,
+                   kernel);
     }
     if (!runs) {
-        return fmt::format("{}, and nothing that runs on {}{}", has, gpu, kernel);
+        return say("{}, and nothing that runs on {}{}", has, gpu, kernel);
     }
-    return code.exact ? fmt::format("the driver took no code{} for {}, though {}", kernel, gpu, has)
-                      : fmt::format("{} has no code{} that runs on {}; in all, {}", code_text(code),
-                                    kernel.empty() ? " for a kernel" : kernel, gpu, has);
+    return code.exact ? say("the driver took no code{} for {}, though {}", kernel, gpu, has)
+                      : say("{} has no code{} that runs on {}; in all, {}", code_text(code),
+                            kernel.empty() ? say(" for a kernel") : kernel, gpu, has);
 }
 
 }  // namespace
@@ -110,19 +108,20 @@ std::optional<Finding> cuda_no_kernel_image(const RunningCase& c) {
         finding.limits += (finding.limits.empty() ? "" : "; ") + text;
     };
     if (c.failed == nullptr) {
-        limit("the call that failed was not seen: neither the GPU nor the code is known");
+        limit(say("the call that failed was not seen: neither the GPU nor the code is known"));
     } else if (code.code.empty()) {
-        limit("the code that was refused could not be read");
+        limit(say("the code that was refused could not be read"));
     } else if (sm != 0 && runs.empty()) {
         add_fixes(code, sm, finding);
     } else if (sm != 0) {
         finding.confidence = Confidence::likely;
-        limit(code.exact ? "why the driver took none of it is not seen"
-                         : "which code of the file is this kernel's is not known: a part of it was "
-                           "built for fewer architectures");
+        limit(code.exact
+                  ? say("why the driver took none of it is not seen")
+                  : say("which code of the file is this kernel's is not known: a part of it was "
+                        "built for fewer architectures"));
     }
     if (!code.code.empty()) {
-        limit("the file is read as it is now");
+        limit(say("the file is read as it is now"));
     }
     return finding;
 }

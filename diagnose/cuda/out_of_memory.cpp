@@ -8,6 +8,7 @@
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/cuda_figures.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -152,9 +153,9 @@ constexpr const char* kWhoHoldsIt =
     "nvidia-smi --query-compute-apps=pid,used_memory,name,gpu_uuid --format=csv";
 
 std::string free_text(const Memory& memory) {
-    return memory.total ? fmt::format("{} of {} are free", bytes_text(memory.free.value_or(0)),
-                                      bytes_text(*memory.total))
-                        : fmt::format("{} are free", bytes_text(memory.free.value_or(0)));
+    return memory.total ? say("{} of {} are free", bytes_text(memory.free.value_or(0)),
+                              bytes_text(*memory.total))
+                        : say("{} are free", bytes_text(memory.free.value_or(0)));
 }
 
 // Managed memory may be larger than the GPU's: it is paged.
@@ -175,13 +176,14 @@ std::optional<Cause> larger_than_the_gpu(const Memory& memory, const RunningCase
     if (!memory.asked || !memory.total || *memory.asked <= *memory.total || is_managed(c)) {
         return std::nullopt;
     }
-    return Cause{.title = fmt::format("{} were asked for at once, and the GPU has {} in all: they "
-                                      "fit at no time",
-                                      bytes_text(*memory.asked), bytes_text(*memory.total)),
-                 .fixes = {{"look at the sizes that make up this one allocation: a shape that is "
-                            "wrong, or a batch or sequence that must be worked off in parts",
-                            "", false}},
-                 .limits = ""};
+    return Cause{
+        .title = say("{} were asked for at once, and the GPU has {} in all: they "
+                     "fit at no time",
+                     bytes_text(*memory.asked), bytes_text(*memory.total)),
+        .fixes = {{say("look at the sizes that make up this one allocation: a shape that is "
+                       "wrong, or a batch or sequence that must be worked off in parts"),
+                   "", false}},
+        .limits = ""};
 }
 
 std::optional<Cause> own_limit(const Memory& memory, const RunningCase& /*c*/) {
@@ -189,15 +191,14 @@ std::optional<Cause> own_limit(const Memory& memory, const RunningCase& /*c*/) {
         *memory.asked <= *memory.limit - std::min(*memory.limit, memory.allocated.value_or(0))) {
         return std::nullopt;
     }
-    return Cause{
-        .title = fmt::format("{} more would have exceeded the limit of {} that the program "
-                             "has set for itself",
-                             bytes_text(*memory.asked), bytes_text(*memory.limit)),
-        .fixes = {{"raise or drop the program's own limit: "
-                   "torch.cuda.set_per_process_memory_fraction() in torch, "
-                   "MemoryPool.set_limit() or CUPY_GPU_MEMORY_LIMIT in CuPy",
-                   "", false}},
-        .limits = ""};
+    return Cause{.title = say("{} more would have exceeded the limit of {} that the program "
+                              "has set for itself",
+                              bytes_text(*memory.asked), bytes_text(*memory.limit)),
+                 .fixes = {{say("raise or drop the program's own limit: "
+                                "torch.cuda.set_per_process_memory_fraction() in torch, "
+                                "MemoryPool.set_limit() or CUPY_GPU_MEMORY_LIMIT in CuPy"),
+                            "", false}},
+                 .limits = ""};
 }
 
 // What torch's allocator is to be told, by what it was told at the start; nothing where that would
@@ -221,7 +222,7 @@ std::optional<Fix> growing_segments(const Process& process) {
     } else {
         value += (value.empty() ? "" : ",") + std::string{kOn};
     }
-    return Fix{"let PyTorch's segments grow instead of taking new ones",
+    return Fix{say("let PyTorch's segments grow instead of taking new ones"),
                fmt::format("export {}={}", kVariable, shell_quoted(value)), false};
 }
 
@@ -230,17 +231,17 @@ std::optional<Cause> in_pieces(const Memory& memory, const RunningCase& c) {
         return std::nullopt;
     }
     Cause cause{
-        .title = fmt::format("{} did not fit, though PyTorch holds {} that is not in use: it is in "
-                             "pieces",
-                             bytes_text(*memory.asked), bytes_text(*memory.unallocated)),
+        .title = say("{} did not fit, though PyTorch holds {} that is not in use: it is in "
+                     "pieces",
+                     bytes_text(*memory.asked), bytes_text(*memory.unallocated)),
         .fixes = {},
         .limits =
-            "how large the pieces are is not told, and what CUDA graphs keep for themselves "
-            "is of no use to others"};
+            say("how large the pieces are is not told, and what CUDA graphs keep for themselves "
+                "is of no use to others")};
     if (auto fix = growing_segments(c.process)) {
         cause.fixes.push_back(std::move(*fix));
     } else {
-        cause.limits += "; the allocator's settings leave no growing segments to turn on";
+        cause.limits += say("; the allocator's settings leave no growing segments to turn on");
     }
     return cause;
 }
@@ -251,57 +252,57 @@ std::optional<Cause> held_elsewhere(const Memory& memory, const RunningCase& /*c
         others + memory.free.value_or(0) < *memory.asked) {
         return std::nullopt;
     }
-    return Cause{.title = fmt::format("{} did not fit: other processes hold {} of this GPU{}",
-                                      bytes_text(*memory.asked), bytes_text(others),
-                                      memory.free ? ", and " + free_text(memory) : std::string{}),
-                 .fixes = {{"see what they are; end what is left over, or use another GPU",
+    return Cause{.title = say("{} did not fit: other processes hold {} of this GPU{}",
+                              bytes_text(*memory.asked), bytes_text(others),
+                              memory.free ? say(", and {}", free_text(memory)) : std::string{}),
+                 .fixes = {{say("see what they are; end what is left over, or use another GPU"),
                             kWhoHoldsIt, false}},
-                 .limits = "whether they are to be there is not known"};
+                 .limits = say("whether they are to be there is not known")};
 }
 
 std::optional<Cause> though_free(const Memory& memory, const RunningCase& /*c*/) {
     if (!memory.asked || !memory.free || *memory.free < *memory.asked) {
         return std::nullopt;
     }
-    return Cause{.title = fmt::format("the driver refused {}, though {}", bytes_text(*memory.asked),
-                                      free_text(memory)),
-                 .fixes = {},
-                 .limits =
-                     "why is not seen: memory in pieces, a limit on this process (MPS), or "
-                     "memory that was given back just after the failure"};
+    return Cause{
+        .title =
+            say("the driver refused {}, though {}", bytes_text(*memory.asked), free_text(memory)),
+        .fixes = {},
+        .limits = say("why is not seen: memory in pieces, a limit on this process (MPS), or "
+                      "memory that was given back just after the failure")};
 }
 
 // The one that holds most of it is the one that can ask for less.
 std::vector<Fix> to_ask_for_less(const Memory& memory) {
     const std::uint64_t own = memory.used_here ? *memory.used_here : memory.allocated.value_or(0);
     const std::string less =
-        "ask for less at a time: a smaller batch or sequence, gradient checkpointing, lower "
-        "precision";
+        say("ask for less at a time: a smaller batch or sequence, gradient checkpointing, lower "
+            "precision");
     if (memory.total && own > *memory.total / 2) {
         return {{less, "", false}};
     }
-    return {{"see which processes hold it", kWhoHoldsIt, false},
-            {"if it is this program alone, " + less, "", false}};
+    return {{say("see which processes hold it"), kWhoHoldsIt, false},
+            {say("if it is this program alone, {}", less), "", false}};
 }
 
 std::optional<Cause> used_up(const Memory& memory, const RunningCase& /*c*/) {
     if (!memory.asked) {
         return std::nullopt;
     }
-    std::string title =
-        fmt::format("{} of the GPU's memory were asked for", bytes_text(*memory.asked));
+    std::string title = say("{} of the GPU's memory were asked for", bytes_text(*memory.asked));
     if (memory.free) {
-        title += ", and " + free_text(memory);
+        title += say(", and {}", free_text(memory));
     }
     if (memory.used_here) {
-        title += fmt::format("; this process itself holds {}", bytes_text(*memory.used_here));
+        title += say("; this process itself holds {}", bytes_text(*memory.used_here));
     } else if (memory.allocated) {
-        title += fmt::format("; this program itself has {} in use", bytes_text(*memory.allocated));
+        title += say("; this program itself has {} in use", bytes_text(*memory.allocated));
     }
     return Cause{.title = std::move(title),
                  .fixes = memory.free ? to_ask_for_less(memory) : std::vector<Fix>{},
-                 .limits = memory.free ? "which allocations make up what is in use is not recorded"
-                                       : "how much was free is not known"};
+                 .limits = memory.free
+                               ? say("which allocations make up what is in use is not recorded")
+                               : say("how much was free is not known")};
 }
 
 // From the particular to the general.
@@ -315,11 +316,11 @@ Cause cause_of(const Memory& memory, const RunningCase& c) {
         }
     }
     const std::string call = c.failed != nullptr ? c.failed->name : c.told.call;
-    return {.title = fmt::format("the GPU's memory did not suffice for {}{}",
-                                 call.empty() ? "a call that was not seen" : call,
-                                 memory.free ? ": " + free_text(memory) : std::string{}),
+    return {.title = say("the GPU's memory did not suffice for {}{}",
+                         call.empty() ? say("a call that was not seen") : call,
+                         memory.free ? say(": {}", free_text(memory)) : std::string{}),
             .fixes = {},
-            .limits = "how much was asked for is not known"};
+            .limits = say("how much was asked for is not known")};
 }
 
 void add_memory(const Memory& memory, const RunningCase& c, nlohmann::ordered_json& evidence) {
@@ -327,7 +328,7 @@ void add_memory(const Memory& memory, const RunningCase& c, nlohmann::ordered_js
         if (amount) {
             evidence[key] = *amount;
         } else {
-            evidence[key] = "not known";
+            evidence[key] = say("not known");
         }
     };
     const auto add_known = [&](const char* key, const Bytes& amount) {
@@ -379,7 +380,7 @@ std::optional<Finding> cuda_out_of_memory(const RunningCase& c) {
     };
     limit(cause.limits);
     if (memory.one_may_be_this) {
-        limit("the processes are numbered as on the host: one of them may be this one");
+        limit(say("the processes are numbered as on the host: one of them may be this one"));
     }
     return finding;
 }

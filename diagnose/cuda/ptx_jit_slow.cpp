@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +6,7 @@
 #include "diagnose/cuda/device_code.h"
 #include "diagnose/cuda/gpu.h"
 #include "diagnose/cuda/running_rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -91,12 +90,13 @@ std::vector<Compiled> compiled_of(const Process& process) {
 
 nlohmann::ordered_json json_of(const Compiled& one) {
     nlohmann::ordered_json json;
-    json["file"] = one.code.in_memory ? "none: it was made while the program ran" : one.code.file;
+    json["file"] =
+        one.code.in_memory ? say("none: it was made while the program ran") : one.code.file;
     json["seconds"] = seconds_of(one.duration_ns);
     json["calls"] = one.calls;
     json["architectures"] = one.code.code.empty() ? "PTX" : device_code_words(one.code.code);
-    json["of"] =
-        one.code.in_memory || one.code.exact ? "the image that was compiled" : "the whole file";
+    json["of"] = one.code.in_memory || one.code.exact ? say("the image that was compiled")
+                                                      : say("the whole file");
     if (!one.kernels.empty()) {
         json["kernels"] = one.kernels;
     }
@@ -108,31 +108,30 @@ nlohmann::ordered_json json_of(const Compiled& one) {
 
 void add_fixes(const Compiled& first, const ComputeCache& cache, bool forced, Finding& finding) {
     if (forced) {
-        finding.fixes.push_back({"let the driver take the code that is there for this GPU",
+        finding.fixes.push_back({say("let the driver take the code that is there for this GPU"),
                                  "unset CUDA_FORCE_PTX_JIT", false});
     }
     if (cache.off) {
         finding.fixes.push_back(
-            {"let the driver keep what it has compiled: then only the first "
-             "start takes that long",
+            {say("let the driver keep what it has compiled: then only the first "
+                 "start takes that long"),
              "unset CUDA_CACHE_DISABLE", false});
     } else if (!cache.directory.empty() && !cache.writable) {
         finding.fixes.push_back(
-            {"give the driver a directory that it can write and that stays, "
-             "to keep what it has compiled",
+            {say("give the driver a directory that it can write and that stays, "
+                 "to keep what it has compiled"),
              "export CUDA_CACHE_PATH=$HOME/.nv/ComputeCache", false});
     } else if (cache.nearly_full()) {
-        finding.fixes.push_back(
-            {"give the driver's cache more room: what was compiled once is "
-             "thrown out of it again",
-             "export CUDA_CACHE_MAXSIZE=4294967296", false});
+        finding.fixes.push_back({say("give the driver's cache more room: what was compiled once is "
+                                     "thrown out of it again"),
+                                 "export CUDA_CACHE_MAXSIZE=4294967296", false});
     }
     if (!forced && !first.code.in_memory && first.code.package.empty()) {
         finding.fixes.push_back(build_for(first.code, first.sm));
     } else if (!forced && !first.code.in_memory) {
-        finding.fixes.push_back({fmt::format("install a release of {} that has code for sm_{}",
-                                             first.code.package, first.sm),
-                                 "", false});
+        finding.fixes.push_back(
+            {say("install a release of {} that has code for sm_{}", first.code.package, first.sm),
+             "", false});
     }
 }
 
@@ -157,12 +156,12 @@ std::optional<Finding> cuda_ptx_jit_slow(const Process& process) {
         return one.code.exact || one.code.in_memory;
     });
     finding.confidence = exact ? Confidence::certain : Confidence::likely;
-    finding.title = fmt::format(
-        "the driver compiled PTX for {:.1f} s: {}", seconds_of(total_ns),
-        first.code.in_memory ? "it was handed PTX that was made while the program ran"
-        : forced             ? "CUDA_FORCE_PTX_JIT=1 tells it to"
-                 : fmt::format("{} has no code for sm_{}, only {}", code_text(first.code), first.sm,
-                               device_code_words(first.code.code)));
+    finding.title =
+        say("the driver compiled PTX for {:.1f} s: {}", seconds_of(total_ns),
+            first.code.in_memory ? say("it was handed PTX that was made while the program ran")
+            : forced             ? say("CUDA_FORCE_PTX_JIT=1 tells it to")
+                     : say("{} has no code for sm_{}, only {}", code_text(first.code), first.sm,
+                           device_code_words(first.code.code)));
     finding.pid = process.pid;
     finding.tid = first.longest->tid;
     finding.argv = process.argv;
@@ -180,17 +179,17 @@ std::optional<Finding> cuda_ptx_jit_slow(const Process& process) {
     finding.evidence["cache"] = cache.words();
     add_fixes(first, cache, forced, finding);
     finding.limits =
-        "the time is that of the driver's calls that took 0.1 s and more; a launch "
-        "may have waited for room in its queue too";
+        say("the time is that of the driver's calls that took 0.1 s and more; a launch "
+            "may have waited for room in its queue too");
     if (!exact) {
         finding.limits +=
-            "; which code of the file this was is not known: a part of it may have "
-            "been built for fewer architectures";
+            say("; which code of the file this was is not known: a part of it may have "
+                "been built for fewer architectures");
     }
     if (!cache.off) {
         finding.limits +=
-            "; the cache is as it is now, and whether the next start finds there "
-            "what was compiled is not known";
+            say("; the cache is as it is now, and whether the next start finds there "
+                "what was compiled is not known");
     }
     return finding;
 }

@@ -9,6 +9,7 @@
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/cuda_figures.h"
 #include "diagnose/knowledge/ptx_versions.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -100,8 +101,8 @@ std::string line_of(const std::string& log) {
 }
 
 std::string driver_text(const Versions& versions) {
-    return versions.driver.empty() ? "the driver"
-                                   : fmt::format("the driver (CUDA {})", versions.driver);
+    return versions.driver.empty() ? say("the driver")
+                                   : say("the driver (CUDA {})", versions.driver);
 }
 
 std::string title_of(const RunningCase& c, const CodeInQuestion& code, const Versions& versions,
@@ -109,26 +110,24 @@ std::string title_of(const RunningCase& c, const CodeInQuestion& code, const Ver
     const std::string what = code_text(code);
     if (is_too_new(c.told.code, versions)) {
         if (versions.asked.empty() || !versions.known) {
-            return fmt::format("the PTX of {} is newer than {}{} compiles", what,
-                               versions.newest_known.empty()
-                                   ? std::string{}
-                                   : "the " + versions.newest_known + " that ",
-                               driver_text(versions));
+            return say("the PTX of {} is newer than {}{} compiles", what,
+                       versions.newest_known.empty() ? std::string{}
+                                                     : say("the {} that ", versions.newest_known),
+                       driver_text(versions));
         }
-        return fmt::format(
+        return say(
             "the PTX of {} is of version {}{}, and {} compiles none after {}", what, versions.asked,
-            versions.made_by == nullptr ? std::string{}
-                                        : fmt::format(" (CUDA {})", versions.made_by->cuda),
+            versions.made_by == nullptr ? std::string{} : say(" (CUDA {})", versions.made_by->cuda),
             driver_text(versions), versions.newest_known);
     }
     if (c.told.code == kUnsupportedPtxVersion) {
-        return fmt::format("{} refused PTX of {} as too new, though none in it is",
-                           driver_text(versions), what);
+        return say("{} refused PTX of {} as too new, though none in it is", driver_text(versions),
+                   what);
     }
-    return log.empty() ? fmt::format("the compiler in {} rejected the PTX of {}; why was not kept",
-                                     driver_text(versions), what)
-                       : fmt::format("the compiler in {} rejected the PTX of {}: {}",
-                                     driver_text(versions), what, line_of(log));
+    return log.empty() ? say("the compiler in {} rejected the PTX of {}; why was not kept",
+                             driver_text(versions), what)
+                       : say("the compiler in {} rejected the PTX of {}: {}", driver_text(versions),
+                             what, line_of(log));
 }
 
 void add_fixes(const CodeInQuestion& code, const Versions& versions,
@@ -137,32 +136,30 @@ void add_fixes(const CodeInQuestion& code, const Versions& versions,
         finding.fixes.push_back({(finding.fixes.empty() ? "" : "or ") + text, "", false});
     };
     const std::string than =
-        versions.driver.empty() ? "the driver's CUDA" : "CUDA " + versions.driver;
+        versions.driver.empty() ? say("the driver's CUDA") : "CUDA " + versions.driver;
     const int sm = device ? device->compute_capability() : 0;
     if (!code.package.empty()) {
-        add(fmt::format("install a build of {} that was made with {} or older", code.package,
-                        than));
+        add(say("install a build of {} that was made with {} or older", code.package, than));
     } else if (!code.file.empty()) {
         if (sm != 0 && !is_for_one_architecture(code.code)) {
             Fix native = build_for(code, sm);
-            native.text += ": the driver need not compile what is there for it already";
+            native.text += say(": the driver need not compile what is there for it already");
             finding.fixes.push_back(std::move(native));
         }
-        add(fmt::format("build {} with an nvcc of {} or older",
-                        code.file.substr(code.file.rfind('/') + 1), than));
+        add(say("build {} with an nvcc of {} or older", code.file.substr(code.file.rfind('/') + 1),
+                than));
     } else {
-        add(fmt::format(
-            "let what made the code (nvcc, NVRTC, nvJitLink, numba, Triton) be of {} or "
-            "older",
-            than));
+        add(
+            say("let what made the code (nvcc, NVRTC, nvJitLink, numba, Triton) be of {} or "
+                "older",
+                than));
     }
     const bool sure = versions.made_by != nullptr && versions.known == std::optional<bool>{false};
-    add(!sure
-            ? std::string{"upgrade the driver to one of the CUDA that made the code, or newer"}
-            : fmt::format("upgrade the driver to one of CUDA {} or newer{}", versions.made_by->cuda,
-                          versions.made_by->driver.empty()
-                              ? std::string{}
-                              : fmt::format(" (branch {})", versions.made_by->driver)));
+    add(!sure ? say("upgrade the driver to one of the CUDA that made the code, or newer")
+              : say("upgrade the driver to one of CUDA {} or newer{}", versions.made_by->cuda,
+                    versions.made_by->driver.empty()
+                        ? std::string{}
+                        : say(" (branch {})", versions.made_by->driver)));
 }
 
 }  // namespace
@@ -179,7 +176,7 @@ std::optional<Finding> cuda_ptx_rejected(const RunningCase& c) {
     const std::optional<CudaDevice> device = c.failed == nullptr ? std::nullopt : c.failed->device;
     Finding finding = begin_finding(c, "cuda-ptx-rejected", title_of(c, code, versions, log));
     const auto or_unknown = [](const std::string& text) {
-        return text.empty() ? "not known" : text;
+        return text.empty() ? say("not known") : text;
     };
     finding.evidence["ptx_version"] = or_unknown(versions.asked);
     finding.evidence["driver_cuda"] = or_unknown(versions.driver);
@@ -200,15 +197,15 @@ std::optional<Finding> cuda_ptx_rejected(const RunningCase& c) {
         add_fixes(code, versions, device, finding);
         if (!code.exact && !versions.told && !versions.asked.empty()) {
             limit(
-                "the version is the newest in the file: which of its images was refused is not "
-                "known");
+                say("the version is the newest in the file: which of its images was refused is not "
+                    "known"));
         }
     } else {
-        limit(c.told.code == kUnsupportedPtxVersion ? "which PTX the driver means was not seen"
-                                                    : "the PTX itself is not looked into");
+        limit(c.told.code == kUnsupportedPtxVersion ? say("which PTX the driver means was not seen")
+                                                    : say("the PTX itself is not looked into"));
     }
     if (c.failed == nullptr) {
-        limit("the call that failed was not seen, nor the code");
+        limit(say("the call that failed was not seen, nor the code"));
     }
     return finding;
 }

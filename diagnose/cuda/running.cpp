@@ -8,6 +8,7 @@
 
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/knowledge/gpu_exceptions.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -33,9 +34,8 @@ Told told_by_core(const GpuCore& core, const GpuException& exception) {
     const GpuExceptionKind* known = gpu_exception_kind(exception.code);
     Told told;
     told.code = known != nullptr ? known->error : kLaunchFailed;
-    told.error = known != nullptr
-                     ? fmt::format("{} in the core dump of the GPU", known->name)
-                     : fmt::format("exception {} in the core dump of the GPU", exception.code);
+    told.error = known != nullptr ? say("{} in the core dump of the GPU", known->name)
+                                  : say("exception {} in the core dump of the GPU", exception.code);
     told.time_ns = core.timestamp_s * kSecond;
     return told;
 }
@@ -82,7 +82,7 @@ Finding begin_finding(const RunningCase& c, const char* slug, std::string title)
     finding.confidence = c.told.inferred.empty() ? Confidence::certain : Confidence::likely;
     finding.limits = c.told.inferred.empty()
                          ? ""
-                         : "that the process ended of this is inferred: " + c.told.inferred;
+                         : say("that the process ended of this is inferred: {}", c.told.inferred);
     finding.pid = c.process.pid;
     finding.tid = c.failed != nullptr ? c.failed->tid : c.told.tid;
     finding.argv = c.process.argv;
@@ -95,10 +95,10 @@ Finding begin_finding(const RunningCase& c, const char* slug, std::string title)
     finding.evidence["code"] = c.told.code;
     if (const CudaError* known = cuda_error(c.told.code)) {
         finding.evidence["code_name"] = known->driver.empty() ? known->runtime : known->driver;
-        finding.evidence["meaning"] = known->meaning;
+        finding.evidence["meaning"] = say_known(known->meaning);
     }
     finding.evidence["call"] = c.failed != nullptr   ? c.failed->name
-                               : c.told.call.empty() ? "not seen"
+                               : c.told.call.empty() ? say("not seen")
                                                      : c.told.call;
     if (c.failed != nullptr && !c.failed->log.empty()) {
         finding.evidence["driver_log"] = c.failed->log;
@@ -108,7 +108,7 @@ Finding begin_finding(const RunningCase& c, const char* slug, std::string title)
 
 std::string kernel_name(const std::string& mangled) {
     if (mangled.empty()) {
-        return "a kernel whose name is not known";
+        return say("a kernel whose name is not known");
     }
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> plain{
@@ -142,7 +142,7 @@ std::string brief_kernel_name(const std::string& mangled) {
 }
 
 std::string extent(const std::array<std::uint64_t, 3>& dimensions) {
-    return fmt::format("({}, {}, {})", dimensions[0], dimensions[1], dimensions[2]);
+    return say("({}, {}, {})", dimensions[0], dimensions[1], dimensions[2]);
 }
 
 }  // namespace cudiag

@@ -1,10 +1,10 @@
 #include "diagnose/cuda/state.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -82,14 +82,14 @@ bool hold(const std::map<std::string, bool>& states, const std::vector<std::stri
 
 std::map<std::string, std::string> words_of(const CudaCase& c) {
     const auto known = [](const std::string& release) {
-        return release.empty() ? std::string{"not seen here"} : release;
+        return release.empty() ? say("not seen here") : release;
     };
     return {{"visible", c.variable("CUDA_VISIBLE_DEVICES")},
             {"library", c.driver.path},
             {"directory", c.directory()},
             {"library_path", c.from_variable() ? without_library_path(c, c.directory()) : ""},
-            {"releases", fmt::format("library {}, kernel module {}", known(c.driver_release),
-                                     known(c.module_release))}};
+            {"releases", say("library {}, kernel module {}", known(c.driver_release),
+                             known(c.module_release))}};
 }
 
 std::string filled(std::string text, const std::map<std::string, std::string>& words) {

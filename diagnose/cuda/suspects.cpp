@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 namespace {
 
@@ -18,7 +20,7 @@ StreamKey stream_of(const CudaLaunch& launch) {
 
 std::string stream_name(const CudaLaunch& launch) {
     return launch.stream == kLegacyStream      ? "default"
-           : launch.stream == kPerThreadStream ? fmt::format("default of thread {}", launch.tid)
+           : launch.stream == kPerThreadStream ? say("default of thread {}", launch.tid)
                                                : fmt::format("{:#x}", launch.stream);
 }
 
@@ -121,8 +123,8 @@ std::string launch_name(const CudaLaunch& launch) {
     if (!launch.graph) {
         return brief_kernel_name(launch.kernel);
     }
-    return launch.kernels == 0 ? "a CUDA graph"
-                               : fmt::format("a CUDA graph of {} kernels", launch.kernels);
+    return launch.kernels == 0 ? say("a CUDA graph")
+                               : say("a CUDA graph of {} kernels", launch.kernels);
 }
 
 nlohmann::ordered_json launch_json(const CudaLaunch& launch, const FailedCudaCall* failed) {
@@ -142,7 +144,7 @@ nlohmann::ordered_json launch_json(const CudaLaunch& launch, const FailedCudaCal
     }
     if (!launch.python.empty()) {
         const PythonFrame& frame = launch.python.front();
-        told["python"] = fmt::format("{}:{} in {}", frame.file, frame.line, frame.function);
+        told["python"] = say("{}:{} in {}", frame.file, frame.line, frame.function);
     }
     return told;
 }

@@ -6,6 +6,7 @@
 
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -58,7 +59,7 @@ std::optional<Told> told_by_runtime(const Process& process) {
     told.time_ns = last.time_ns;
     told.tid = last.tid;
     told.python = last.python;
-    told.inferred = "the program asked for the words of this error, and ended just after it";
+    told.inferred = say("the program asked for the words of this error, and ended just after it");
     return told;
 }
 
@@ -90,10 +91,10 @@ Told told_by_call(const FailedCudaCall& call) {
     const CudaError* known = cuda_error(static_cast<int>(call.error));
     Told told;
     told.code = static_cast<int>(call.error);
-    told.error = fmt::format("{}: {}{}", call.name, call.error,
-                             !call.text.empty() ? " " + call.text
-                             : known != nullptr ? " " + known->text
-                                                : "");
+    told.error = say("{}: {}{}", call.name, call.error,
+                     !call.text.empty() ? " " + call.text
+                     : known != nullptr ? " " + known->text
+                                        : "");
     told.call = call.name;
     told.time_ns = call.time_ns;
     told.tid = call.tid;
@@ -109,7 +110,8 @@ std::optional<Told> told_of(const Process& process) {
     for (std::size_t i = 0; i < process.exceptions.size(); ++i) {
         if (auto told = told_by(process, process.exceptions[i])) {
             if (i != 0) {
-                told->inferred = "another exception was shown in the end, which came from this one";
+                told->inferred =
+                    say("another exception was shown in the end, which came from this one");
             }
             return told;
         }
@@ -130,7 +132,7 @@ std::optional<Told> told_of(const Process& process) {
         return std::nullopt;
     }
     Told told = told_by_call(last);
-    told.inferred = "it was the last call of the driver, and the process ended just after it";
+    told.inferred = say("it was the last call of the driver, and the process ended just after it");
     return told;
 }
 

@@ -1,10 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 
 #include "diagnose/cuda/running_rules.h"
 #include "diagnose/elf/elf_file.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -59,9 +58,8 @@ std::optional<Finding> cuda_unseen_launches(const Process& process) {
     finding.severity = Severity::warning;
     finding.title =
         objects.size() == 1
-            ? fmt::format("launches of {} are not seen: the kernel at fault may be its", first)
-            : fmt::format(
-                  "launches of {} and {} more are not seen: the kernel at fault may be theirs",
+            ? say("launches of {} are not seen: the kernel at fault may be its", first)
+            : say("launches of {} and {} more are not seen: the kernel at fault may be theirs",
                   first, objects.size() - 1);
     finding.pid = process.pid;
     finding.argv = process.argv;
@@ -72,10 +70,10 @@ std::optional<Finding> cuda_unseen_launches(const Process& process) {
     }
     finding.evidence["objects"] = std::move(paths);
     finding.evidence["functions"] = objects.front().at("functions");
-    finding.evidence["why"] =
+    finding.evidence["why"] = say(
         "linked with -lcuda: ld.so gives the driver's functions to them, and libcudiag.so exports "
-        "none of these";
-    finding.limits = "that they have launched anything is not known";
+        "none of these");
+    finding.limits = say("that they have launched anything is not known");
     return finding;
 }
 

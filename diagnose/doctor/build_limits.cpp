@@ -10,6 +10,7 @@
 #include "diagnose/doctor/predicted.h"
 #include "diagnose/doctor/rules.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -45,14 +46,14 @@ MemoryLimit tightest(const DoctorFacts& facts) {
             limit = std::move(other);
         }
     };
-    consider({facts.memory_available, "this machine has free now",
-              "run it on a machine with more memory", "", false, false});
+    consider({facts.memory_available, say("this machine has free now"),
+              say("run it on a machine with more memory"), "", false, false});
     if (facts.memory) {
-        consider({facts.memory->limit, "the memory cgroup " + facts.memory->path + " allows",
-                  "give it more (for a container: docker run --memory=…)", "", true});
+        consider({facts.memory->limit, say("the memory cgroup {} allows", facts.memory->path),
+                  say("give it more (for a container: docker run --memory=…)"), "", true});
     }
-    consider({facts.address_space, "ulimit -v allows each process",
-              "lift the limit of address space", "ulimit -v unlimited", false});
+    consider({facts.address_space, say("ulimit -v allows each process"),
+              say("lift the limit of address space"), "ulimit -v unlimited", false});
     return limit;
 }
 
@@ -76,9 +77,9 @@ Finding memory_finding(std::string title, const MemoryLimit& limit, std::uint64_
     finding.evidence["needed_bytes"] = known_peak("cc1plus");
     finding.evidence["jobs_at_once"] = jobs;
     finding.evidence["max_jobs"] = max_jobs;
-    finding.limits =
+    finding.limits = say(
         "what the compilers take was measured on fused_adam with CUDA 13.0 and gcc 12; of another "
-        "source file it is not known";
+        "source file it is not known");
     return finding;
 }
 
@@ -96,37 +97,36 @@ void check_build_memory(const DoctorFacts& facts, Checks& checks) {
     const bool per_process = limit.what.rfind("ulimit", 0) == 0;
     const std::uint64_t all = one + (jobs > 1 && !per_process ? other : 0) + python;
     if (limit.bytes < one && limit.hard) {
-        Finding finding =
-            memory_finding(fmt::format("compiling fused_adam takes {}, and {} {}", bytes_text(one),
-                                       limit.what, bytes_text(limit.bytes)),
-                           limit, jobs, 1);
+        Finding finding = memory_finding(say("compiling fused_adam takes {}, and {} {}",
+                                             bytes_text(one), limit.what, bytes_text(limit.bytes)),
+                                         limit, jobs, 1);
         finding.fixes.push_back({.text = limit.remedy, .command = limit.command});
         finding.fixes.push_back(
-            {.text = "or build it where there is memory, and install it as it is built",
+            {.text = say("or build it where there is memory, and install it as it is built"),
              .command = fmt::format("DS_BUILD_FUSED_ADAM=1 {} -m pip install --no-build-isolation "
                                     "deepspeed",
                                     shell_quoted(facts.python.path))});
         std::string text = finding.title;
         add(checks, "memory", Health::red, std::move(text), std::move(finding));
     } else if (limit.bytes < all) {
-        Finding finding = memory_finding(
-            fmt::format("compiling fused_adam with {} at once takes {}, and {} {}",
-                        jobs == 1 ? "one compiler" : fmt::format("{} compilers", jobs),
-                        bytes_text(all), limit.what, bytes_text(limit.bytes)),
-            limit, jobs, 1);
+        Finding finding =
+            memory_finding(say("compiling fused_adam with {} at once takes {}, and {} {}",
+                               jobs == 1 ? say("one compiler") : say("{} compilers", jobs),
+                               bytes_text(all), limit.what, bytes_text(limit.bytes)),
+                           limit, jobs, 1);
         finding.severity = Severity::warning;
         if (jobs > 1) {
             finding.fixes.push_back(
-                {.text = "compile one file at a time", .command = "export MAX_JOBS=1"});
+                {.text = say("compile one file at a time"), .command = "export MAX_JOBS=1"});
         }
         finding.fixes.push_back({.text = limit.remedy, .command = limit.command});
         std::string text = finding.title;
         add(checks, "memory", Health::yellow, std::move(text), std::move(finding));
     } else {
         add(checks, "memory", Health::green,
-            fmt::format("{} {}; fused_adam takes {} with {}", limit.what, bytes_text(limit.bytes),
-                        bytes_text(all),
-                        jobs == 1 ? "one compiler" : fmt::format("{} compilers at once", jobs)));
+            say("{} {}; fused_adam takes {} with {}", limit.what, bytes_text(limit.bytes),
+                bytes_text(all),
+                jobs == 1 ? say("one compiler") : say("{} compilers at once", jobs)));
     }
 }
 
@@ -138,11 +138,11 @@ void check_build_directory(const DoctorFacts& facts, Checks& checks) {
     if (!tools.unwritable.empty()) {
         Finding finding;
         finding.slug = "build-no-directory";
-        finding.title = fmt::format("torch builds in {}, and {} is not to be written to",
-                                    tools.extensions_root, tools.unwritable);
+        finding.title = say("torch builds in {}, and {} is not to be written to",
+                            tools.extensions_root, tools.unwritable);
         finding.evidence["directory"] = tools.extensions_root;
         finding.evidence["unwritable"] = tools.unwritable;
-        finding.fixes.push_back({.text = "let it build where you may write",
+        finding.fixes.push_back({.text = say("let it build where you may write"),
                                  .command = "export TORCH_EXTENSIONS_DIR=/tmp/torch_extensions"});
         std::string text = finding.title;
         add(checks, "build-directory", Health::red, std::move(text), std::move(finding));
@@ -155,16 +155,16 @@ void check_build_directory(const DoctorFacts& facts, Checks& checks) {
     for (Finding& finding : build_stale_locks(run)) {
         const std::string lock = finding.evidence.value("lock", "");
         const std::string name = base_name(directory_of(lock));
-        finding.title = fmt::format(
-            "{} was left by a build that is gone: whoever builds {} waits for it, for ever", lock,
-            name);
+        finding.title =
+            say("{} was left by a build that is gone: whoever builds {} waits for it, for ever",
+                lock, name);
         std::string text = finding.title;
         // One extension waits; the others do not.
         add(checks, "stale-lock", name == "fused_adam" ? Health::red : Health::yellow,
             std::move(text), ahead_of_time(std::move(finding)));
     }
     add(checks, "build-directory", Health::green,
-        fmt::format("{} may be written to", tools.extensions_root));
+        say("{} may be written to", tools.extensions_root));
 }
 
 }  // namespace cudiag

@@ -15,6 +15,7 @@
 #include "diagnose/elf/elf_file.h"
 #include "diagnose/knowledge/toolchain.h"
 #include "diagnose/packages/databases.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -472,7 +473,7 @@ CudaHome cuda_home_of(const Variables& environment) {
     }
     if (const std::string nvcc = found_on_path("nvcc", value_of(environment, "PATH"));
         !nvcc.empty()) {
-        return {directory_of(directory_of(nvcc)), "nvcc in PATH"};
+        return {directory_of(directory_of(nvcc)), say("nvcc in PATH")};
     }
     constexpr const char* kDefault = "/usr/local/cuda";
     return exists(kDefault) ? CudaHome{kDefault, kDefault} : CudaHome{};

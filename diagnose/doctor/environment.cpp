@@ -1,5 +1,4 @@
 // Gathers the doctor's facts. Nothing is imported, compiled or changed.
-#include <fmt/core.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/case.h"
 #include "diagnose/packages/databases.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -134,8 +134,8 @@ std::vector<SharedPath> shared_paths(const DoctorFacts& facts) {
                                                                        : nullptr;
                 shared.push_back(
                     {.path = file.path,
-                     .packages = fmt::format("{} {} and {} {}", other.name, other.version,
-                                             package.name, package.version),
+                     .packages = say("{} {} and {} {}", other.name, other.version, package.name,
+                                     package.version),
                      .wanted = wanted == nullptr ? "" : wanted->name + "==" + wanted->version});
             }
         }

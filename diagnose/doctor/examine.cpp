@@ -6,6 +6,7 @@
 
 #include "diagnose/doctor/rules.h"
 #include "diagnose/loader/surroundings.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -48,16 +49,17 @@ bool has_red(const Checks& checks, Question question) {
 void check_torch_cuda(const DoctorFacts& facts, Checks& checks) {
     Finding finding;
     finding.slug = "torch-without-cuda";
-    finding.title = fmt::format("torch {} is built without CUDA{}", facts.torch.version,
-                                facts.torch.hip.empty() ? "" : " (for ROCm)");
+    finding.title = say("torch {} is built without CUDA{}", facts.torch.version,
+                        facts.torch.hip.empty() ? "" : say(" (for ROCm)"));
     finding.evidence["torch"] = facts.torch.version;
     finding.evidence["file"] = facts.torch.directory + "/version.py";
     finding.fixes.push_back(
-        {.text = "install the one that is built with it: PyPI's own wheel for Linux is",
+        {.text = say("install the one that is built with it: PyPI's own wheel for Linux is"),
          .command = fmt::format("{} -m pip install --force-reinstall torch=={}",
                                 shell_quoted(facts.python.path),
                                 facts.torch.version.substr(0, facts.torch.version.find('+')))});
-    finding.limits = "packages that were built for this torch are to be installed anew as well";
+    finding.limits =
+        say("packages that were built for this torch are to be installed anew as well");
     for (const Question question : {Question::build, Question::launch}) {
         checks.push_back({.question = question,
                           .name = "torch-cuda",
@@ -94,8 +96,9 @@ void add_consequences(const DoctorFacts& facts, Checks& checks) {
             checks.push_back({.question = question,
                               .name = "needs-torch",
                               .health = Health::red,
-                              .text = facts.torch.found() ? "torch cannot be imported (see above)"
-                                                          : "there is no torch (see above)",
+                              .text = facts.torch.found()
+                                          ? say("torch cannot be imported (see above)")
+                                          : say("there is no torch (see above)"),
                               .observed = false,
                               .finding = std::nullopt});
         }
@@ -105,18 +108,18 @@ void add_consequences(const DoctorFacts& facts, Checks& checks) {
 std::string good_words(const Examination& examination, Question question) {
     switch (question) {
         case Question::import:
-            return fmt::format("torch {}, all of its libraries found", examination.torch);
+            return say("torch {}, all of its libraries found", examination.torch);
         case Question::build:
-            return fmt::format("nvcc {}, its host compiler and all headers are there{}",
-                               examination.toolkit,
-                               examination.torch.empty() ? "; without torch, for nvcc alone"
-                               : examination.deepspeed.empty()
-                                   ? ""
-                                   : "; fused_adam of DeepSpeed " + examination.deepspeed);
+            return say("nvcc {}, its host compiler and all headers are there{}",
+                       examination.toolkit,
+                       examination.torch.empty() ? say("; without torch, for nvcc alone")
+                       : examination.deepspeed.empty()
+                           ? ""
+                           : say("; fused_adam of DeepSpeed {}", examination.deepspeed));
         case Question::load:
-            return "all that is built with torch finds what it needs";
+            return say("all that is built with torch finds what it needs");
         case Question::launch:
-            return "a driver that torch's runtime accepts, and its devices";
+            return say("a driver that torch's runtime accepts, and its devices");
     }
     return {};
 }
@@ -124,7 +127,7 @@ std::string good_words(const Examination& examination, Question question) {
 Answer answer_of(const Examination& examination, Question question) {
     const Check* decisive = worst_of(examination.checks, question);
     if (decisive == nullptr) {
-        return {question, Health::unknown, "nothing is known"};
+        return {question, Health::unknown, say("nothing is known")};
     }
     for (const Check& check : examination.checks) {
         if (check.observed && check.question == question &&

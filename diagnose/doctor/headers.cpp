@@ -9,6 +9,7 @@
 #include "diagnose/doctor/predicted.h"
 #include "diagnose/doctor/rules.h"
 #include "diagnose/knowledge/toolchain.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -45,8 +46,8 @@ Finding by_its_owner(const DoctorFacts& facts, const WantedHeader& missing) {
     const BuildCase c = step.build_case();
     Finding finding =
         begin_finding(c, "build-missing-header",
-                      fmt::format("{} is in none of the {} directories in which {} looks",
-                                  missing.header, pass.include_directories.size(), pass.tool.path));
+                      say("{} is in none of the {} directories in which {} looks", missing.header,
+                          pass.include_directories.size(), pass.tool.path));
     finding.evidence["header"] = missing.header;
     finding.evidence["included_by"] = missing.included_by;
     finding.evidence["compiler"] = pass.tool.path;
@@ -55,8 +56,9 @@ Finding by_its_owner(const DoctorFacts& facts, const WantedHeader& missing) {
     if (const HeaderOwner* owner = header_owner(missing.header)) {
         finding.fixes = fixes_by_packages(c, {owner}, facts.tools.toolkit.release);
     } else {
-        finding.fixes.push_back({.text = "install the development files of the C and C++ libraries",
-                                 .command = "apt-get install g++ libc6-dev"});
+        finding.fixes.push_back(
+            {.text = say("install the development files of the C and C++ libraries"),
+             .command = "apt-get install g++ libc6-dev"});
     }
     return finding;
 }
@@ -80,9 +82,10 @@ void check_headers(const DoctorFacts& facts, Checks& checks) {
     }
     if (missing.empty()) {
         add(checks, "headers", Health::green,
-            fmt::format("all {} headers that {} include are there: {}", wanted,
-                        facts.torch.found() ? "torch's own and fused_adam" : "nvcc and its runtime",
-                        shown->found));
+            say("all {} headers that {} include are there: {}", wanted,
+                facts.torch.found() ? say("torch's own and fused_adam")
+                                    : say("nvcc and its runtime"),
+                shown->found));
         return;
     }
     auto finding = as_a_failed_compile(facts, *missing.front());
@@ -96,14 +99,18 @@ void check_headers(const DoctorFacts& facts, Checks& checks) {
     const HeaderOwner* owner = header_owner(missing.front()->header);
     const std::string whose =
         owner != nullptr && owner->cuda
-            ? fmt::format("the toolkit at {} has nvcc, but not the development files: ",
-                          facts.tools.home.home)
+            ? say("the toolkit at {} has nvcc, but not the development files: ",
+                  facts.tools.home.home)
             : "";
+    const std::size_t directories =
+        (missing.front()->by_nvcc ? facts.tools.nvcc_host : facts.tools.cxx)
+            .include_directories.size();
     add(checks, "headers", Health::red,
-        fmt::format("{}{} {} in none of the {} directories in which the compiler looks", whose,
-                    names, missing.size() == 1 ? "is" : "are",
-                    (missing.front()->by_nvcc ? facts.tools.nvcc_host : facts.tools.cxx)
-                        .include_directories.size()),
+        missing.size() == 1
+            ? say("{}{} is in none of the {} directories in which the compiler looks", whose, names,
+                  directories)
+            : say("{}{} are in none of the {} directories in which the compiler looks", whose,
+                  names, directories),
         ahead_of_time(std::move(*finding)));
 }
 
@@ -113,7 +120,7 @@ void check_link(const DoctorFacts& facts, Checks& checks) {
         return;
     }
     if (!tools.cudart.empty()) {
-        add(checks, "link", Health::green, fmt::format("-lcudart is {}", tools.cudart));
+        add(checks, "link", Health::green, say("-lcudart is {}", tools.cudart));
         return;
     }
     PredictedStep step{facts, "/usr/bin/ld", false};
@@ -126,7 +133,7 @@ void check_link(const DoctorFacts& facts, Checks& checks) {
     step.step().argv.emplace_back("-lcudart");
     auto finding = build_link_failed(step.build_case());
     add(checks, "link", Health::red,
-        finding ? finding->title : std::string{"the linker finds no libcudart.so for -lcudart"},
+        finding ? finding->title : say("the linker finds no libcudart.so for -lcudart"),
         finding ? std::optional{ahead_of_time(std::move(*finding))} : std::nullopt);
 }
 

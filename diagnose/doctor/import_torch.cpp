@@ -12,6 +12,7 @@
 #include "diagnose/loader/file_version.h"
 #include "diagnose/loader/library_path.h"
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -36,21 +37,21 @@ Finding package_missing(const DoctorFacts& facts, const std::string& package, st
         finding.evidence["searched"].push_back(
             {{"dir", directory}, {"why", "sys.path"}, {"result", "absent"}});
     }
-    finding.limits = "directories that only the code in a .pth file adds are not seen";
+    finding.limits = say("directories that only the code in a .pth file adds are not seen");
     return finding;
 }
 
 Check no_torch(const DoctorFacts& facts) {
     Finding finding = package_missing(
         facts, "torch",
-        fmt::format("torch is not installed for {} ({})", facts.python.path, facts.python.version));
+        say("torch is not installed for {} ({})", facts.python.path, facts.python.version));
     finding.evidence["others"] = facts.pythons_with_torch;
     for (const std::string& other : facts.pythons_with_torch) {
-        finding.fixes.push_back({.text = fmt::format("{} has one: use that Python", other),
+        finding.fixes.push_back({.text = say("{} has one: use that Python", other),
                                  .command = "cudiag doctor --python " + shell_quoted(other)});
     }
     finding.fixes.push_back(
-        {.text = "install it here",
+        {.text = say("install it here"),
          .command = fmt::format("{} -m pip install torch", shell_quoted(facts.python.path))});
     std::string text = finding.title;
     return red("torch", std::move(text), std::move(finding));
@@ -59,15 +60,14 @@ Check no_torch(const DoctorFacts& facts) {
 Check for_another_python(const DoctorFacts& facts) {
     const TorchInstall& torch = facts.torch;
     const bool other = !torch.extension_of_another_python.empty();
-    std::string text =
-        other ? fmt::format("{} is made for another Python than {}",
-                            torch.extension_of_another_python, facts.python.version)
-              : fmt::format("{} holds no _C: torch is there in part only", torch.directory);
+    std::string text = other ? say("{} is made for another Python than {}",
+                                   torch.extension_of_another_python, facts.python.version)
+                             : say("{} holds no _C: torch is there in part only", torch.directory);
     Finding finding = package_missing(facts, "torch", text);
     finding.evidence["file"] = other ? torch.extension_of_another_python : torch.directory;
     finding.evidence["suffixes"] = facts.python.extension_suffixes;
     finding.fixes.push_back(
-        {.text = "install the one for this Python",
+        {.text = say("install the one for this Python"),
          .command = fmt::format("{} -m pip install --force-reinstall --no-deps torch{}",
                                 shell_quoted(facts.python.path),
                                 torch.version.empty()
@@ -80,11 +80,10 @@ Check missing_module(const DoctorFacts& facts, const std::string& module, Questi
                      const char* importer) {
     std::string package = module;
     std::replace(package.begin(), package.end(), '_', '-');
-    std::string text =
-        fmt::format("{} is not installed, and {} imports it at once", package, importer);
+    std::string text = say("{} is not installed, and {} imports it at once", package, importer);
     Finding finding = package_missing(facts, package, text);
     finding.fixes.push_back(
-        {.text = "install it for this Python",
+        {.text = say("install it for this Python"),
          .command = fmt::format("{} -m pip install {}", shell_quoted(facts.python.path), package)});
     Check check = red("torch-modules", std::move(text), std::move(finding));
     check.question = question;
@@ -117,25 +116,24 @@ std::optional<Check> shadowed(const DoctorFacts& facts) {
                 Finding finding;
                 finding.slug = "loader-shadowed-library";
                 finding.severity = Severity::warning;
-                finding.title =
-                    fmt::format("LD_LIBRARY_PATH gives torch {}, although its wheel brings {}",
-                                describe_file(module.path), describe_file(own));
+                finding.title = say("LD_LIBRARY_PATH gives torch {}, although its wheel brings {}",
+                                    describe_file(module.path), describe_file(own));
                 finding.evidence["library"] = name;
                 finding.evidence["used"] = module.path;
                 finding.evidence["used_version"] = file_version(module.path);
                 finding.evidence["rule"] = "LD_LIBRARY_PATH";
                 finding.evidence["hidden"] = own;
                 finding.evidence["hidden_version"] = file_version(own);
-                finding.evidence["hidden_rule"] = "torch's wheels";
+                finding.evidence["hidden_rule"] = say("torch's wheels");
                 finding.evidence["needed_by"] = facts.torch.extension;
                 const std::string rest = without_directory(path, directory);
                 finding.fixes.push_back(
-                    {.text = fmt::format("take {} out of LD_LIBRARY_PATH", directory),
+                    {.text = say("take {} out of LD_LIBRARY_PATH", directory),
                      .command = rest.empty() ? "unset LD_LIBRARY_PATH"
                                              : "export LD_LIBRARY_PATH=" + shell_quoted(rest)});
-                finding.limits =
+                finding.limits = say(
                     "it loads all the same, as ld.so says; whether the two releases behave alike "
-                    "is not known";
+                    "is not known");
                 std::string text = finding.title;
                 return Check{.question = Question::import,
                              .name = "library-path",
@@ -150,11 +148,11 @@ std::optional<Check> shadowed(const DoctorFacts& facts) {
 }
 
 std::string words_of(const TorchInstall& torch) {
-    return fmt::format("torch {} ({}) in {}", torch.version,
-                       !torch.cuda.empty()  ? "CUDA " + torch.cuda
-                       : !torch.hip.empty() ? "ROCm " + torch.hip
-                                            : "without CUDA",
-                       torch.directory);
+    return say("torch {} ({}) in {}", torch.version,
+               !torch.cuda.empty()  ? "CUDA " + torch.cuda
+               : !torch.hip.empty() ? "ROCm " + torch.hip
+                                    : say("without CUDA"),
+               torch.directory);
 }
 
 }  // namespace
@@ -162,9 +160,9 @@ std::string words_of(const TorchInstall& torch) {
 void check_torch(const DoctorFacts& facts, Checks& checks) {
     const TorchInstall& torch = facts.torch;
     if (!facts.python.answered()) {
-        checks.push_back(red(
-            "python", fmt::format("{} does not run: {}", facts.python.path, facts.python.problem),
-            std::nullopt));
+        checks.push_back(red("python",
+                             say("{} does not run: {}", facts.python.path, facts.python.problem),
+                             std::nullopt));
         return;
     }
     if (!torch.found()) {
@@ -200,7 +198,7 @@ void check_torch_libraries(const DoctorFacts& facts, Checks& checks) {
             {.question = Question::import,
              .name = "torch-libraries",
              .health = Health::unknown,
-             .text = "ld.so could not be asked about torch's libraries: " + trial.why_not,
+             .text = say("ld.so could not be asked about torch's libraries: {}", trial.why_not),
              .observed = false,
              .finding = std::nullopt});
         return;
@@ -214,20 +212,19 @@ void check_torch_libraries(const DoctorFacts& facts, Checks& checks) {
                             .shim = false};
         auto finding = explained_load(facts, facts.torch.extension, trial, {python});
         const std::string others =
-            trial.problems > 1 ? fmt::format(" (and {} more)", trial.problems - 1) : "";
+            trial.problems > 1 ? say(" (and {} more)", trial.problems - 1) : "";
         std::string text = (finding ? finding->title : trial.error) + others;
         checks.push_back(red("torch-libraries", std::move(text), std::move(finding)));
         return;
     }
-    checks.push_back(
-        {.question = Question::import,
-         .name = "torch-libraries",
-         .health = Health::green,
-         .text = fmt::format("ld.so finds all {} libraries that torch loads, and every symbol "
-                             "(dry run)",
-                             trial.modules.size()),
-         .observed = false,
-         .finding = std::nullopt});
+    checks.push_back({.question = Question::import,
+                      .name = "torch-libraries",
+                      .health = Health::green,
+                      .text = say("ld.so finds all {} libraries that torch loads, and every symbol "
+                                  "(dry run)",
+                                  trial.modules.size()),
+                      .observed = false,
+                      .finding = std::nullopt});
     if (auto check = shadowed(facts)) {
         checks.push_back(std::move(*check));
     }
@@ -252,20 +249,20 @@ void check_mixed_wheels(const DoctorFacts& facts, Checks& checks) {
     Finding finding;
     finding.slug = "package-broken";
     finding.severity = Severity::warning;
-    finding.title = fmt::format("{} have both written {}: the one that was installed last won",
-                                shared.packages, shared.path);
+    finding.title = say("{} have both written {}: the one that was installed last won",
+                        shared.packages, shared.path);
     finding.evidence["package"] = shared.packages;
     finding.evidence["path"] = shared.path;
     finding.evidence["what_it_is"] = describe_file(shared.path);
     if (!shared.wanted.empty()) {
         finding.fixes.push_back(
-            {.text = "take the other one out, and install that for torch's CUDA again",
+            {.text = say("take the other one out, and install that for torch's CUDA again"),
              .command = fmt::format("{} -m pip install --force-reinstall --no-deps '{}'",
                                     shell_quoted(facts.python.path), shared.wanted)});
     }
-    finding.limits =
+    finding.limits = say(
         "it loads, if torch's libraries were found above; whether it is of the right release is "
-        "seen by what it is";
+        "seen by what it is");
     std::string text = finding.title;
     checks.push_back({.question = Question::import,
                       .name = "mixed-wheels",

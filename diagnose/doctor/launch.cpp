@@ -1,7 +1,5 @@
 // Can a kernel be launched here? The driver, its devices, and whether it fits torch's runtime. The
 // driver itself is not asked: that is for `cudiag doctor --launch`.
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -14,6 +12,7 @@
 #include "diagnose/loader/case.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -98,8 +97,8 @@ std::string driver_words(const DoctorFacts& facts) {
     const std::string& library = facts.launch.driver_release;
     const std::string& release = library.empty() ? facts.launch.module_release : library;
     const std::string cuda = cuda_of_driver(release);
-    return fmt::format("driver {}{} ({})", release.empty() ? "of an unknown release" : release,
-                       cuda.empty() ? "" : ", CUDA " + cuda, facts.launch.driver.path);
+    return say("driver {}{} ({})", release.empty() ? say("of an unknown release") : release,
+               cuda.empty() ? "" : ", CUDA " + cuda, facts.launch.driver.path);
 }
 
 }  // namespace
@@ -117,27 +116,27 @@ void check_driver(const DoctorFacts& facts, Checks& checks) {
         process.snapshots[1].push_back(runtime);
         auto finding = loader_stub_driver(process);
         add_told(checks, "driver", std::move(finding),
-                 launch.driver.path + " is the toolkit's stub: it holds no driver");
+                 say("{} is the toolkit's stub: it holds no driver", launch.driver.path));
         return;
     }
     if (no_sign_of_a_gpu(facts)) {
         add(checks, "driver", Health::unknown,
-            fmt::format("no GPU and no driver {}: whether it runs where they are is not known here "
-                        "(no NVIDIA device on PCI, no /dev/nvidia*, no libcuda.so.1)",
-                        facts.machine.container.empty()
-                            ? "on this machine"
-                            : "in this " + facts.machine.container + " container"));
+            say("no GPU and no driver {}: whether it runs where they are is not known here "
+                "(no NVIDIA device on PCI, no /dev/nvidia*, no libcuda.so.1)",
+                facts.machine.container.empty()
+                    ? say("on this machine")
+                    : say("in this {} container", facts.machine.container)));
         return;
     }
     if (launch.driver.path.empty()) {
         add_told(checks, "driver", cuda_no_driver(case_with(facts, kInsufficientDriver)),
-                 "no libcuda.so.1");
+                 say("no libcuda.so.1"));
         return;
     }
     if (launch.trial.ran && !launch.trial.works()) {
         auto finding = explained_load(facts, launch.driver.path, launch.trial, {});
         add_told(checks, "driver", std::move(finding),
-                 fmt::format("{} cannot be loaded: {}", launch.driver.path, launch.trial.error));
+                 say("{} cannot be loaded: {}", launch.driver.path, launch.trial.error));
         return;
     }
     if (is_refused(facts.machine)) {
@@ -149,25 +148,26 @@ void check_driver(const DoctorFacts& facts, Checks& checks) {
     const auto states = states_of(case_with(facts, kNoDevice));
     if (hold(states, {"hidden_by_variable"}) || !any_gpu_node(facts.machine)) {
         add_told(checks, "devices", cuda_device_unavailable(case_with(facts, kNoDevice)),
-                 "no GPU is visible");
+                 say("no GPU is visible"));
         return;
     }
     if (hold(states, {"mismatch", "!compat"})) {
         add_told(checks, "driver", cuda_device_unavailable(case_with(facts, kDriverMismatch)),
-                 "the driver's library and its kernel module are of different releases");
+                 say("the driver's library and its kernel module are of different releases"));
         return;
     }
     if (is_too_old(facts) && !case_with(facts, kInsufficientDriver).compat()) {
         add_told(checks, "driver", cuda_driver_too_old(case_with(facts, kInsufficientDriver)),
-                 "the driver is too old");
+                 say("the driver is too old"));
         return;
     }
     add(checks, "driver", Health::green,
-        fmt::format("{}, {} device nodes", driver_words(facts), facts.machine.device_nodes.size()));
+        say("{}, {} device nodes", driver_words(facts), facts.machine.device_nodes.size()));
     if (hold(states, {"uvm_missing"})) {
         add(checks, "devices", Health::yellow,
-            "/dev/nvidia-uvm is not there: CUDA has it made if nvidia-modprobe is installed, and "
-            "fails with \"unknown error\" (999) otherwise");
+            say("/dev/nvidia-uvm is not there: CUDA has it made if nvidia-modprobe is installed, "
+                "and "
+                "fails with \"unknown error\" (999) otherwise"));
     }
 }
 
@@ -183,18 +183,18 @@ void check_shared_memory(const DoctorFacts& facts, Checks& checks) {
     finding.slug = "nccl-shm-too-small";
     finding.severity = Severity::warning;
     finding.confidence = Confidence::likely;
-    finding.title = fmt::format(
-        "/dev/shm has {}: too little for workers of a DataLoader, or for "
-        "NCCL between GPUs without peer access",
-        bytes_text(shm.size));
+    finding.title =
+        say("/dev/shm has {}: too little for workers of a DataLoader, or for "
+            "NCCL between GPUs without peer access",
+            bytes_text(shm.size));
     finding.evidence["size_bytes"] = shm.size;
     finding.evidence["free_bytes"] = shm.free;
     finding.evidence["container"] =
-        facts.machine.container.empty() ? "none seen" : facts.machine.container;
-    finding.fixes.push_back({.text = "give the container more (docker run --shm-size=8g; in "
-                                     "Kubernetes an emptyDir of medium Memory at /dev/shm)",
+        facts.machine.container.empty() ? say("none seen") : facts.machine.container;
+    finding.fixes.push_back({.text = say("give the container more (docker run --shm-size=8g; in "
+                                         "Kubernetes an emptyDir of medium Memory at /dev/shm)"),
                              .command = ""});
-    finding.limits = "what the program will ask for is not known";
+    finding.limits = say("what the program will ask for is not known");
     std::string text = finding.title;
     add(checks, "shared-memory", Health::yellow, std::move(text), std::move(finding));
 }

@@ -8,6 +8,7 @@
 #include "diagnose/doctor/rules.h"
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/case.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -32,31 +33,29 @@ std::string remedy_for(const Extension& extension) {
 }
 
 void check_one(const DoctorFacts& facts, const Extension& extension, Checks& checks) {
-    const std::string whose = extension.cached ? "torch's cache of builds" : extension.package;
+    const std::string whose = extension.cached ? say("torch's cache of builds") : extension.package;
     if (!extension.trial.ran) {
         add(checks, "extension", Health::unknown,
-            fmt::format("{} ({}) could not be tried: {}", extension.path, whose,
-                        extension.trial.why_not));
+            say("{} ({}) could not be tried: {}", extension.path, whose, extension.trial.why_not));
         return;
     }
     auto finding =
         explained_load(facts, extension.path, extension.trial, facts.import_trial.modules);
-    std::string text =
-        fmt::format("{}: {}", whose, finding ? finding->title : extension.trial.error);
+    std::string text = say("{}: {}", whose, finding ? finding->title : extension.trial.error);
     if (extension.cached && !extension.built_by_this_torch) {
         // Its build is written anew, with other paths in it, and ninja then compiles again.
         if (finding) {
             finding->severity = Severity::warning;
         }
         add(checks, "cached-extension", Health::yellow,
-            text + "; torch builds it anew, since its headers lie elsewhere now",
+            text + say("; torch builds it anew, since its headers lie elsewhere now"),
             std::move(finding));
         return;
     }
     if (extension.cached && finding) {
-        finding->fixes.insert(
-            finding->fixes.begin(),
-            {.text = "throw it away: it is then built anew", .command = remedy_for(extension)});
+        finding->fixes.insert(finding->fixes.begin(),
+                              {.text = say("throw it away: it is then built anew"),
+                               .command = remedy_for(extension)});
     }
     add(checks, extension.cached ? "cached-extension" : "extension", Health::red, std::move(text),
         std::move(finding));
@@ -71,7 +70,7 @@ void check_built_runtime(const DoctorFacts& facts, Checks& checks) {
     }
     if (is_mapped_by_torch(facts, soname)) {
         add(checks, "built-runtime", Health::green,
-            fmt::format("what is built here needs {}, which torch has loaded", soname));
+            say("what is built here needs {}, which torch has loaded", soname));
         return;
     }
     const LoadState state = load_state_of(facts.process(), {});
@@ -81,22 +80,22 @@ void check_built_runtime(const DoctorFacts& facts, Checks& checks) {
         trial.error = soname + ": cannot open shared object file: No such file or directory";
         auto finding = explained_load(facts, facts.torch.extension, trial, {});
         add(checks, "built-runtime", Health::red,
-            fmt::format("what is built here needs {} ({}), and ld.so finds none: torch loads the "
-                        "runtime of CUDA {}",
-                        soname, facts.tools.cudart, facts.torch.cuda),
+            say("what is built here needs {} ({}), and ld.so finds none: torch loads the "
+                "runtime of CUDA {}",
+                soname, facts.tools.cudart, facts.torch.cuda),
             std::move(finding));
         return;
     }
     Finding finding;
     finding.slug = "loader-two-runtimes";
     finding.severity = Severity::warning;
-    finding.title = fmt::format("what is built here loads {} beside the CUDA {} runtime of torch",
-                                lookup.found, facts.torch.cuda);
+    finding.title = say("what is built here loads {} beside the CUDA {} runtime of torch",
+                        lookup.found, facts.torch.cuda);
     finding.evidence["library"] = "cudart";
     finding.evidence["copies"] = {{{"path", lookup.found}}, {{"path", facts.launch.runtime}}};
     finding.fixes.push_back(
-        {.text = fmt::format("build with a toolkit of CUDA {}", facts.torch.cuda), .command = ""});
-    finding.limits = "whether handles are passed from one to the other is not known";
+        {.text = say("build with a toolkit of CUDA {}", facts.torch.cuda), .command = ""});
+    finding.limits = say("whether handles are passed from one to the other is not known");
     std::string text = finding.title;
     add(checks, "built-runtime", Health::yellow, std::move(text), std::move(finding));
 }
@@ -115,11 +114,10 @@ void check_extensions(const DoctorFacts& facts, Checks& checks) {
     }
     if (good > 0) {
         add(checks, "extensions", Health::green,
-            fmt::format("{} compiled modules that use torch find all that they need (dry run)",
-                        good));
+            say("{} compiled modules that use torch find all that they need (dry run)", good));
     } else if (facts.extensions.empty()) {
         add(checks, "extensions", Health::green,
-            "no compiled module is installed that uses torch, and none is cached");
+            say("no compiled module is installed that uses torch, and none is cached"));
     }
 }
 

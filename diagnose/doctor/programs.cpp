@@ -1,6 +1,5 @@
 #include "diagnose/doctor/programs.h"
 
-#include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "diagnose/build/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -52,7 +52,7 @@ std::string complaint_of(const LoaderRun& run) {
         return std::strerror(run.error_number);
     }
     if (run.timed_out) {
-        return "it did not end within the time that it was given";
+        return say("it did not end within the time that it was given");
     }
     std::istringstream lines{run.err + "\n" + run.out};
     std::string first;
@@ -68,9 +68,9 @@ std::string complaint_of(const LoaderRun& run) {
         }
     }
     if (WIFSIGNALED(run.status)) {
-        return fmt::format("it died of signal {}", WTERMSIG(run.status));
+        return say("it died of signal {}", WTERMSIG(run.status));
     }
-    return first.empty() ? fmt::format("exit status {}", WEXITSTATUS(run.status)) : first;
+    return first.empty() ? say("exit status {}", WEXITSTATUS(run.status)) : first;
 }
 
 }  // namespace cudiag

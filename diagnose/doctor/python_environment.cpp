@@ -10,6 +10,7 @@
 #include "diagnose/build/words.h"
 #include "diagnose/doctor/programs.h"
 #include "diagnose/packages/databases.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -100,7 +101,7 @@ void add_paths_of(const std::string& directory, std::vector<std::string>& packag
 void read_answer(const std::string& text, PythonEnvironment& python) {
     const auto answer = nlohmann::json::parse(text, nullptr, false);
     if (!answer.is_object()) {
-        python.problem = "it did not answer as a Python does";
+        python.problem = say("it did not answer as a Python does");
         return;
     }
     python.version = answer.value("version", "");

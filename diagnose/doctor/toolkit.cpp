@@ -13,6 +13,7 @@
 #include "diagnose/doctor/torch_install.h"
 #include "diagnose/knowledge/toolchain.h"
 #include "diagnose/loader/case.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -44,11 +45,12 @@ bool sees_a_gpu(const Checks& checks) {
 
 // Without a toolkit: what the wheels bring is no compiler, however well torch runs.
 std::string no_toolkit_text(const DoctorFacts& facts, const Checks& checks) {
-    const std::string gpu = sees_a_gpu(checks) ? "torch sees the GPU, but " : "";
+    const std::string gpu = sees_a_gpu(checks) ? say("torch sees the GPU, but ") : "";
     if (!facts.torch.found()) {
-        return "nothing here can compile CUDA: no CUDA_HOME, no nvcc in PATH, no /usr/local/cuda";
+        return say(
+            "nothing here can compile CUDA: no CUDA_HOME, no nvcc in PATH, no /usr/local/cuda");
     }
-    return fmt::format(
+    return say(
         "{}nothing here can compile CUDA: torch's wheels bring the CUDA {} runtime, not a toolkit "
         "(no CUDA_HOME, no nvcc in PATH, no /usr/local/cuda)",
         gpu, facts.torch.cuda);
@@ -87,13 +89,14 @@ void refused_by_nvcc(const DoctorFacts& facts, Checks& checks) {
         finding->evidence["error"] = said;
     }
     add(checks, "toolkit", Health::red,
-        finding ? finding->title + (finding->slug == "build-missing-compiler" ? ": " + said : "")
-                : said,
+        finding
+            ? finding->title + (finding->slug == "build-missing-compiler" ? say(": {}", said) : "")
+            : said,
         finding ? std::optional{ahead_of_time(std::move(*finding))} : std::nullopt);
 }
 
 std::string host_words(const HostPass& pass) {
-    return fmt::format("{} {} ({})", pass.compiler.kind, pass.compiler.release, pass.tool.path);
+    return say("{} {} ({})", pass.compiler.kind, pass.compiler.release, pass.tool.path);
 }
 
 bool told_to_accept(const DoctorFacts& facts) {
@@ -127,8 +130,8 @@ void check_pair(const DoctorFacts& facts, Checks& checks) {
     if (refused && told_to_accept(facts)) {
         add(checks, "nvcc-host-compiler", Health::yellow,
             refused->title +
-                ", and was told to accept it: whether it can read its headers is not "
-                "known before it tries",
+                say(", and was told to accept it: whether it can read its headers is not "
+                    "known before it tries"),
             ahead_of_time(std::move(*refused)));
         return;
     }
@@ -143,7 +146,7 @@ void check_pair(const DoctorFacts& facts, Checks& checks) {
         for (const BadPair* pair : bad_pairs("nvcc", release, kind, other)) {
             Finding finding = begin_finding(
                 step.build_case(), "build-incompatible-headers",
-                fmt::format("nvcc {} and {} {}: {}", release, kind, other, pair->why));
+                say("nvcc {} and {} {}: {}", release, kind, other, say_known(pair->why)));
             finding.confidence = Confidence::likely;
             finding.evidence["pair"] = pair->name;
             finding.evidence["a"] = "nvcc";
@@ -156,7 +159,7 @@ void check_pair(const DoctorFacts& facts, Checks& checks) {
                 finding.fixes.push_back({.text = remedy, .command = ""});
             }
             finding.limits =
-                "a toolkit whose headers were patched for this is not told from others";
+                say("a toolkit whose headers were patched for this is not told from others");
             std::string text = finding.title;
             add(checks, "nvcc-host-compiler", Health::yellow, std::move(text),
                 ahead_of_time(std::move(finding)));
@@ -164,7 +167,7 @@ void check_pair(const DoctorFacts& facts, Checks& checks) {
         }
     }
     add(checks, "nvcc-host-compiler", Health::green,
-        fmt::format("nvcc calls {}, which it supports", host_words(facts.tools.nvcc_host)));
+        say("nvcc calls {}, which it supports", host_words(facts.tools.nvcc_host)));
 }
 
 // setup.py builds compare the C++ compiler with a table of torch's own.
@@ -181,8 +184,8 @@ void check_bounds_of_torch(const DoctorFacts& facts, Checks& checks) {
     const PredictedStep step{facts, cxx.path, true};
     auto finding = too_new_for_nvcc(step.build_case(), facts.tools.toolkit, cxx);
     const std::string text =
-        fmt::format("setup.py builds refuse {} with CUDA {}: torch takes gcc before {} only",
-                    host_words(facts.tools.cxx), facts.tools.toolkit.release, bound->second);
+        say("setup.py builds refuse {} with CUDA {}: torch takes gcc before {} only",
+            host_words(facts.tools.cxx), facts.tools.toolkit.release, bound->second);
     add(checks, "cxx-compiler", Health::red, text,
         finding ? std::optional{ahead_of_time(std::move(*finding))} : std::nullopt);
 }
@@ -218,17 +221,17 @@ void check_toolkit(const DoctorFacts& facts, Checks& checks) {
     if (!tools.missing_tools.empty()) {
         const PredictedStep step{facts, tools.nvcc.path, false};
         Finding finding = missing_program(step.build_case(), tools.missing_tools.front(), false);
-        finding.title = fmt::format(
-            "{} is there, but {}, which it calls, is not: the toolkit is "
-            "there in part only",
-            tools.nvcc.path, tools.missing_tools.front());
+        finding.title =
+            say("{} is there, but {}, which it calls, is not: the toolkit is "
+                "there in part only",
+                tools.nvcc.path, tools.missing_tools.front());
         finding.fixes = fixes_by_toolkit(step.build_case(), tools.toolkit.release);
         add_red(checks, "toolkit", std::move(finding));
         return;
     }
     add(checks, "toolkit", Health::green,
-        fmt::format("nvcc {} at {} ({})", tools.toolkit.release, tools.nvcc.path,
-                    tools.home.rule.empty() ? "PYTORCH_NVCC" : tools.home.rule));
+        say("nvcc {} at {} ({})", tools.toolkit.release, tools.nvcc.path,
+            tools.home.rule.empty() ? "PYTORCH_NVCC" : tools.home.rule));
 }
 
 void check_toolkit_release(const DoctorFacts& facts, Checks& checks) {
@@ -239,10 +242,10 @@ void check_toolkit_release(const DoctorFacts& facts, Checks& checks) {
     }
     if (major_of(nvcc) == major_of(torch)) {
         add(checks, "toolkit-release", Health::green,
-            nvcc == torch ? fmt::format("nvcc and torch are both of CUDA {}", nvcc)
-                          : fmt::format("nvcc is of CUDA {}, torch of {}: releases of one major go "
-                                        "together",
-                                        nvcc, torch));
+            nvcc == torch ? say("nvcc and torch are both of CUDA {}", nvcc)
+                          : say("nvcc is of CUDA {}, torch of {}: releases of one major go "
+                                "together",
+                                nvcc, torch));
         return;
     }
     auto finding = explained_exception(
@@ -251,9 +254,9 @@ void check_toolkit_release(const DoctorFacts& facts, Checks& checks) {
                     "compile PyTorch ({}). Please make sure to use the same CUDA versions.",
                     nvcc, torch));
     add(checks, "toolkit-release", Health::red,
-        fmt::format("nvcc is of CUDA {}, torch of CUDA {}: setup.py builds are refused, and what "
-                    "torch's JIT builds has two CUDA runtimes in one process",
-                    nvcc, torch),
+        say("nvcc is of CUDA {}, torch of CUDA {}: setup.py builds are refused, and what "
+            "torch's JIT builds has two CUDA runtimes in one process",
+            nvcc, torch),
         std::move(finding));
 }
 
@@ -270,11 +273,11 @@ void check_host_compilers(const DoctorFacts& facts, Checks& checks) {
     if (!tools.wrapper.path.empty() && !tools.wrapper.runs) {
         const PredictedStep step{facts, tools.wrapper.path, false};
         Finding finding = missing_program(step.build_case(), tools.wrapper.path, true);
-        finding.title = fmt::format("{} does not run, and torch puts it before every compiler: {}",
-                                    tools.wrapper.path, tools.wrapper.said);
-        finding.fixes.insert(
-            finding.fixes.begin(),
-            {.text = "let torch do without it", .command = "export TORCH_NO_COMPILER_WRAPPER=1"});
+        finding.title = say("{} does not run, and torch puts it before every compiler: {}",
+                            tools.wrapper.path, tools.wrapper.said);
+        finding.fixes.insert(finding.fixes.begin(),
+                             {.text = say("let torch do without it"),
+                              .command = "export TORCH_NO_COMPILER_WRAPPER=1"});
         add_red(checks, "compiler-wrapper", std::move(finding));
     }
     if (!tools.nvcc.runs) {
@@ -293,7 +296,7 @@ void check_architectures(const DoctorFacts& facts, Checks& checks) {
     if (torch.found() && (list.empty() || (list == "native" && torch.knows_native))) {
         if (sees_a_gpu(checks)) {
             add(checks, "architectures", Health::green,
-                "TORCH_CUDA_ARCH_LIST is not set: torch compiles for the GPUs that it sees");
+                say("TORCH_CUDA_ARCH_LIST is not set: torch compiles for the GPUs that it sees"));
             return;
         }
         if (auto finding = explained_exception(facts, "IndexError", "list index out of range",
@@ -342,7 +345,7 @@ void check_architectures(const DoctorFacts& facts, Checks& checks) {
     }
     if (torch.found() && facts.tools.nvcc.runs) {
         add(checks, "architectures", Health::green,
-            fmt::format("TORCH_CUDA_ARCH_LIST={}: torch and nvcc know all of it", list));
+            say("TORCH_CUDA_ARCH_LIST={}: torch and nvcc know all of it", list));
     }
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 namespace {
 
@@ -59,18 +61,18 @@ ElfImage::ElfImage(const std::string& path) {
     }
     if (S_ISDIR(status.st_mode)) {
         problem_ = ElfProblem::is_directory;
-        detail_ = "a directory";
+        detail_ = say("a directory");
         return;
     }
     if (!S_ISREG(status.st_mode)) {
         problem_ = ElfProblem::unreadable;
-        detail_ = "not a regular file";
+        detail_ = say("not a regular file");
         return;
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
     if (size_ == 0) {
         problem_ = ElfProblem::empty;
-        detail_ = "an empty file";
+        detail_ = say("an empty file");
         return;
     }
     const std::string magic = bytes(0, kIdentification);
@@ -83,7 +85,7 @@ ElfImage::ElfImage(const std::string& path) {
         elf_class == ELFCLASS32 ? sizeof(Elf32_Ehdr) : sizeof(Elf64_Ehdr);
     if (size_ < header_size) {
         problem_ = ElfProblem::truncated;
-        detail_ = fmt::format("needs at least {} bytes for its header, has {}", header_size, size_);
+        detail_ = say("needs at least {} bytes for its header, has {}", header_size, size_);
         return;
     }
     elf_version(EV_CURRENT);
@@ -92,7 +94,7 @@ ElfImage::ElfImage(const std::string& path) {
         !read_segments()) {
         if (problem_ == ElfProblem::none) {
             problem_ = ElfProblem::damaged;
-            detail_ = "its ELF header makes no sense";
+            detail_ = say("its ELF header makes no sense");
         }
         elf_end(elf_);
         elf_ = nullptr;
@@ -113,21 +115,21 @@ void ElfImage::describe_non_elf() {
     const std::string head = bytes(0, 256);
     problem_ = ElfProblem::not_elf;
     if (head.compare(0, 7, "!<arch>") == 0) {
-        detail_ = "a static library (ar archive)";
+        detail_ = say("a static library (ar archive)");
         return;
     }
     if (!is_text(head)) {
-        detail_ = fmt::format("data that does not begin with the ELF magic ({} bytes)", size_);
+        detail_ = say("data that does not begin with the ELF magic ({} bytes)", size_);
         return;
     }
     if (is_linker_script(head)) {
         problem_ = ElfProblem::linker_script;
-        detail_ = fmt::format("a linker script that begins with '{}'", first_words(head));
+        detail_ = say("a linker script that begins with '{}'", first_words(head));
         return;
     }
-    detail_ = fmt::format("a text file that begins with '{}'", first_words(head));
+    detail_ = say("a text file that begins with '{}'", first_words(head));
     if (head.compare(0, 34, "version https://git-lfs.github.com") == 0) {
-        detail_ = "a Git LFS pointer: the file itself was never fetched";
+        detail_ = say("a Git LFS pointer: the file itself was never fetched");
     }
 }
 
@@ -144,8 +146,8 @@ bool ElfImage::read_segments() {
     }
     if (header_.e_phoff > size_ || count * entry > size_ - header_.e_phoff) {
         problem_ = ElfProblem::truncated;
-        detail_ = fmt::format("needs {} bytes for its program headers, has {}",
-                              header_.e_phoff + count * entry, size_);
+        detail_ = say("needs {} bytes for its program headers, has {}",
+                      header_.e_phoff + count * entry, size_);
         return false;
     }
     Elf_Data* data = chunk(header_.e_phoff, count * entry, ELF_T_PHDR);
@@ -179,14 +181,14 @@ void ElfImage::check_length() {
         std::uint64_t end = 0;
         if (__builtin_add_overflow(segment.p_offset, segment.p_filesz, &end)) {
             problem_ = ElfProblem::damaged;
-            detail_ = "a segment that ends beyond 2^64 bytes";
+            detail_ = say("a segment that ends beyond 2^64 bytes");
             return;
         }
         needed = std::max(needed, end);
     }
     if (needed > size_) {
         problem_ = ElfProblem::truncated;
-        detail_ = fmt::format("needs {} bytes, has {}", needed, size_);
+        detail_ = say("needs {} bytes, has {}", needed, size_);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "diagnose/elf/elf_file.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -45,8 +46,8 @@ struct Freed {
 
 std::string machine_name(std::uint16_t machine, unsigned bits) {
     const char* word = machine_word(machine);
-    return word != nullptr ? fmt::format("{}, {}-bit", word, bits)
-                           : fmt::format("machine {}, {}-bit", machine, bits);
+    return word != nullptr ? say("{}, {}-bit", word, bits)
+                           : say("machine {}, {}-bit", machine, bits);
 }
 
 std::uint16_t host_machine() {

@@ -9,6 +9,7 @@
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/symbol_owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -100,8 +101,8 @@ std::string built_with(const std::string& library) {
     const std::string directory =
         text.substr(begin + 1, at - begin - 1 + std::string_view{"/torch"}.size());
     const std::string version = torch_version_at(directory.substr(directory.find('/')));
-    return version.empty() ? directory + " (no longer there)"
-                           : fmt::format("{} in {}", version, directory);
+    return version.empty() ? say("{} (no longer there)", directory)
+                           : say("{} in {}", version, directory);
 }
 
 std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
@@ -111,10 +112,10 @@ std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
     const fs::path directory = fs::path{library}.parent_path();
     if (fs::exists(directory / "build.ninja", error)) {
         fixes.push_back(
-            {"throw the cached build away; it is built anew, for the torch that loads it",
+            {say("throw the cached build away; it is built anew, for the torch that loads it"),
              "rm -r " + shell_quoted(directory.string()), false});
         fixes.push_back(
-            {"and keep a cache for each torch, so that it does not come back",
+            {say("and keep a cache for each torch, so that it does not come back"),
              fmt::format("export TORCH_EXTENSIONS_DIR=\"$HOME/.cache/torch_extensions/torch-{}\"",
                          torch),
              false});
@@ -123,18 +124,18 @@ std::vector<Fix> rebuild_fixes(const LoaderCase& c, const std::string& library,
     const auto owner = owner_of(library);
     if (owner && owner->manager == PackageManager::pip) {
         fixes.push_back(
-            {fmt::format("rebuild {} against the installed torch {}", owner->name, torch),
+            {say("rebuild {} against the installed torch {}", owner->name, torch),
              pip_install(
                  c, fmt::format("--force-reinstall --no-deps --no-build-isolation --no-cache-dir "
                                 "--no-binary {0} '{0}=={1}'",
                                 owner->name, owner->version)),
              false});
-        fixes.push_back({fmt::format("or install the {} wheel that its authors built for torch {}",
-                                     owner->name, torch),
-                         "", false});
+        fixes.push_back(
+            {say("or install the {} wheel that its authors built for torch {}", owner->name, torch),
+             "", false});
     } else {
         fixes.push_back(
-            {fmt::format("rebuild {} with the torch {} that loads it", library, torch), "", false});
+            {say("rebuild {} with the torch {} that loads it", library, torch), "", false});
     }
     return fixes;
 }
@@ -155,15 +156,15 @@ std::optional<Finding> loader_abi_mismatch(const LoaderCase& c) {
     if (torch == nullptr) {
         Finding finding =
             begin_finding(c, "loader-abi-mismatch",
-                          fmt::format("{} uses torch ({}), and torch is not in the process yet",
-                                      file_name(library), demangled));
+                          say("{} uses torch ({}), and torch is not in the process yet",
+                              file_name(library), demangled));
         finding.evidence["symbol"] = c.error.symbol;
         finding.evidence["demangled"] = demangled;
         finding.evidence["file"] = library;
-        finding.evidence["torch"] = "not loaded";
-        finding.fixes.push_back({"import torch before loading it", "import torch", false});
-        finding.limits =
-            "whether the library also fits the torch installed shows only once torch is loaded";
+        finding.evidence["torch"] = say("not loaded");
+        finding.fixes.push_back({say("import torch before loading it"), "import torch", false});
+        finding.limits = say(
+            "whether the library also fits the torch installed shows only once torch is loaded");
         return finding;
     }
     const fs::path torch_directory = fs::path{torch->path}.parent_path().parent_path();
@@ -176,18 +177,17 @@ std::optional<Finding> loader_abi_mismatch(const LoaderCase& c) {
     const std::string built = built_with(library);
     Finding finding = begin_finding(
         c, "loader-abi-mismatch",
-        old_string ? fmt::format("{} was built with the old C++ string ABI, and torch {} is built "
-                                 "with the new one",
-                                 file_name(library), torch_version)
-                   : fmt::format("{} was built for another torch{}: torch {} has no {}",
-                                 file_name(library), built.empty() ? "" : " (" + built + ")",
-                                 torch_version, demangled));
+        old_string ? say("{} was built with the old C++ string ABI, and torch {} is built "
+                         "with the new one",
+                         file_name(library), torch_version)
+                   : say("{} was built for another torch{}: torch {} has no {}", file_name(library),
+                         built.empty() ? "" : say(" ({})", built), torch_version, demangled));
     finding.evidence["symbol"] = c.error.symbol;
     finding.evidence["demangled"] = demangled;
     finding.evidence["file"] = library;
     if (const auto package = owner_of(library)) {
         finding.evidence["package"] =
-            fmt::format("{} {} ({})", package->name, package->version, name_of(package->manager));
+            say("{} {} ({})", package->name, package->version, name_of(package->manager));
     }
     auto instead = nlohmann::ordered_json::array();
     for (const std::string& name : near) {
@@ -195,16 +195,17 @@ std::optional<Finding> loader_abi_mismatch(const LoaderCase& c) {
     }
     finding.evidence["exported_instead"] = std::move(instead);
     finding.evidence["string_abi"] =
-        old_string ? "file: old (_GLIBCXX_USE_CXX11_ABI=0), torch: new (=1)" : "not the difference";
-    finding.evidence["built_with"] = built.empty() ? "not recorded beside the library" : built;
+        old_string ? say("file: old (_GLIBCXX_USE_CXX11_ABI=0), torch: new (=1)")
+                   : say("not the difference");
+    finding.evidence["built_with"] = built.empty() ? say("not recorded beside the library") : built;
     finding.evidence["torch"] = torch_version;
     finding.evidence["torch_directory"] = torch_directory.string();
     finding.fixes = rebuild_fixes(c, library, torch_version);
-    finding.limits =
+    finding.limits = say(
         "two wheels of one torch release can differ in ABI by their CUDA variant (+cuNNN): compare "
         "the whole version; "
         "which torch the library was built with is known only where its build directory is still "
-        "there";
+        "there");
     return finding;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "diagnose/loader/library_path.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -222,11 +223,12 @@ nlohmann::ordered_json copies_json(const std::vector<Copy>& copies, std::size_t 
         if (list.size() == most) {
             break;
         }
-        list.push_back({{"path", copy.path},
-                        {"soname", copy.soname},
-                        {"version", copy.version},
-                        {"substitute", copy.why_not.empty()},
-                        {"why", copy.why_not.empty() ? "same SONAME and machine" : copy.why_not}});
+        list.push_back(
+            {{"path", copy.path},
+             {"soname", copy.soname},
+             {"version", copy.version},
+             {"substitute", copy.why_not.empty()},
+             {"why", copy.why_not.empty() ? say("same SONAME and machine") : copy.why_not}});
     }
     return list;
 }
@@ -265,10 +267,9 @@ std::vector<Fix> fixes_for_wrong_copy(const LoaderCase& c, const Source& source,
     std::vector<Fix> fixes;
     const std::string good_directory = fs::path{good.path}.parent_path().string();
     if (source.step && source.step->rule == Rule::ld_library_path) {
-        fixes.push_back(
-            library_path_fix(c, without_directory(c.state.ld_library_path, source.step->dir),
-                             fmt::format("take {} out of LD_LIBRARY_PATH: it hides {}",
-                                         source.step->dir, good.path)));
+        fixes.push_back(library_path_fix(
+            c, without_directory(c.state.ld_library_path, source.step->dir),
+            say("take {} out of LD_LIBRARY_PATH: it hides {}", source.step->dir, good.path)));
         if (fixes.back().proved) {
             return fixes;
         }
@@ -276,8 +277,8 @@ std::vector<Fix> fixes_for_wrong_copy(const LoaderCase& c, const Source& source,
     if (good.named) {
         fixes.push_back(
             library_path_fix(c, with_directory(c.state.ld_library_path, good_directory),
-                             fmt::format("let {} be found before {}", good.path,
-                                         source.path.empty() ? "the others" : source.path)));
+                             say("let {} be found before {}", good.path,
+                                 source.path.empty() ? say("the others") : source.path)));
     }
     std::stable_sort(fixes.begin(), fixes.end(),
                      [](const Fix& a, const Fix& b) { return a.proved && !b.proved; });

@@ -10,6 +10,7 @@
 
 #include "diagnose/loader/dry_run_preloads.h"
 #include "diagnose/loader/loader_run.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -123,7 +124,7 @@ void read_complaint(const std::string& line, const std::string& program, const s
         if (object == file) {
             run.failure = reason;
         } else {
-            add_why(run, fmt::format("{} could not be preloaded ({})", object, reason));
+            add_why(run, say("{} could not be preloaded ({})", object, reason));
         }
         return;
     }
@@ -166,7 +167,7 @@ void add_preloads(const LoadState& state, const std::string& file, const DryRunC
                   Preloads& preloads, DryRun& run) {
     const auto bring = [&](const std::string& path) {
         if (!preloads.add(path)) {
-            add_why(run, path + " is left out: ld.so cannot be told its name in LD_PRELOAD");
+            add_why(run, say("{} is left out: ld.so cannot be told its name in LD_PRELOAD", path));
         }
     };
     for (const std::string& path : change.preload_first) {
@@ -181,7 +182,7 @@ void add_preloads(const LoadState& state, const std::string& file, const DryRunC
             continue;
         }
         if (access(module.path.c_str(), R_OK) != 0) {
-            add_why(run, module.path + " is no longer there");
+            add_why(run, say("{} is no longer there", module.path));
             continue;
         }
         bring(module.path);
@@ -190,10 +191,9 @@ void add_preloads(const LoadState& state, const std::string& file, const DryRunC
 
 std::string why_not(const LoaderRun& loader, const std::string& interpreter, int seconds) {
     if (!loader.started) {
-        return fmt::format("{} could not be started: {}", interpreter,
-                           std::strerror(loader.error_number));
+        return say("{} could not be started: {}", interpreter, std::strerror(loader.error_number));
     }
-    return fmt::format("{} took longer than {} s", interpreter, seconds);
+    return say("{} took longer than {} s", interpreter, seconds);
 }
 
 bool any_failure(const DryRun& run) {
@@ -257,9 +257,9 @@ DryRun dry_run(const LoadState& state, const std::string& file, const DryRunChan
         read_complaint(line, traced, file, run);
     }
     if (WIFSIGNALED(loader.status) && run.failure.empty()) {
-        run.failure = fmt::format(
-            "ld.so itself died of signal {} ({}): a file is shorter than its headers say?",
-            WTERMSIG(loader.status), strsignal(WTERMSIG(loader.status)));
+        run.failure =
+            say("ld.so itself died of signal {} ({}): a file is shorter than its headers say?",
+                WTERMSIG(loader.status), strsignal(WTERMSIG(loader.status)));
     }
     return run;
 }

@@ -5,6 +5,7 @@
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/wrong_copy.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -48,11 +49,11 @@ std::optional<Finding> loader_libstdcxx_too_old(const LoaderCase& c) {
         return copy.why_not.empty() && defines_version(copy.path, c.error.version);
     });
 
-    Finding finding = begin_finding(
-        c, "loader-libstdcxx-too-old",
-        fmt::format("{} needs {}, and the {} in use, {}, ends at {}", file_name(c.error.subject),
-                    c.error.version, soname, c.error.provider,
-                    best.empty() ? "no version of that family" : best));
+    Finding finding =
+        begin_finding(c, "loader-libstdcxx-too-old",
+                      say("{} needs {}, and the {} in use, {}, ends at {}",
+                          file_name(c.error.subject), c.error.version, soname, c.error.provider,
+                          best.empty() ? say("no version of that family") : best));
     finding.evidence["file"] = c.error.subject;
     finding.evidence["wanted"] = c.error.version;
     finding.evidence["wanted_from"] = brought_by(c.error.version);
@@ -74,17 +75,17 @@ std::optional<Finding> loader_libstdcxx_too_old(const LoaderCase& c) {
     }
     const auto conda = c.process.environment.find("CONDA_PREFIX");
     if (conda != c.process.environment.end() && good == copies.end()) {
-        finding.fixes.push_back({"bring the environment's C++ runtime up to date",
+        finding.fixes.push_back({say("bring the environment's C++ runtime up to date"),
                                  "conda install -c conda-forge 'libstdcxx-ng>=12'", false});
     }
     if (finding.fixes.empty()) {
         finding.fixes.push_back(
-            {fmt::format("build {} with the compiler whose runtime is used here, or bring {} ({})",
-                         file_name(c.error.subject), c.error.version, brought_by(c.error.version)),
+            {say("build {} with the compiler whose runtime is used here, or bring {} ({})",
+                 file_name(c.error.subject), c.error.version, brought_by(c.error.version)),
              "", false});
     }
     finding.limits =
-        "says nothing of whether the newer copy suits every other library of the process";
+        say("says nothing of whether the newer copy suits every other library of the process");
     return finding;
 }
 

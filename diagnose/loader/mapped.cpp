@@ -14,6 +14,7 @@
 #include "diagnose/loader/case.h"
 #include "diagnose/loader/file_version.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -83,7 +84,7 @@ std::vector<MappedLibrary> mapped_libraries(const std::vector<Module>& modules) 
             library.version = file_version(module.path);
             if (const auto owner = owner_of(module.path)) {
                 library.package =
-                    fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+                    say("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
             }
         }
         const std::string wanted = library.soname.empty() ? file_name(module.path) : library.soname;

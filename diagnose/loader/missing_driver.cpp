@@ -1,10 +1,9 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/driver_library.h"
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -18,31 +17,32 @@ std::optional<Finding> loader_missing_driver(const LoaderCase& c) {
     }
     const Machine& machine = c.machine;
     const std::string place = machine.container.empty()
-                                  ? "on this machine"
-                                  : "in this " + machine.container + " container";
+                                  ? say("on this machine")
+                                  : say("in this {} container", machine.container);
     Finding finding = begin_finding(
         c, "loader-missing-driver",
-        fmt::format("the NVIDIA driver's library {} is not {}{}", c.error.subject, place,
-                    machine.device_nodes.empty() ? ", and there is no /dev/nvidia* either" : ""));
+        say("the NVIDIA driver's library {} is not {}{}", c.error.subject, place,
+            machine.device_nodes.empty() ? say(", and there is no /dev/nvidia* either") : ""));
     const Lookup* missing = c.resolution.first_missing();
     finding.evidence["library"] = c.error.subject;
     finding.evidence["searched"] =
         searched_json(missing != nullptr ? missing->steps : std::vector<SearchStep>{});
     finding.evidence["device_nodes"] = machine.device_nodes;
     finding.evidence["driver_module"] = machine.driver_module.empty()
-                                            ? "none loaded (no /proc/driver/nvidia)"
+                                            ? say("none loaded (no /proc/driver/nvidia)")
                                             : machine.driver_module;
-    finding.evidence["container"] = machine.container.empty() ? "none seen" : machine.container;
+    finding.evidence["container"] =
+        machine.container.empty() ? say("none seen") : machine.container;
     finding.evidence["near_misses"] =
         copies_json(find_copies(unversioned ? c.error.subject + ".1" : c.error.subject, c.process,
                                 c.modules, c.state.config));
     finding.fixes = fixes_for_missing_driver(c.machine);
-    finding.limits =
+    finding.limits = say(
         "seen from inside this process only: what the host or the container runtime would give is "
         "not visible here. "
         "The driver comes with the kernel module; pip, conda and the CUDA toolkit do not bring it "
         "(the toolkit's "
-        "stubs/libcuda.so is for linking alone).";
+        "stubs/libcuda.so is for linking alone).");
     return finding;
 }
 

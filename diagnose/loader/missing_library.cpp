@@ -9,6 +9,7 @@
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/symbol_owner.h"
 #include "diagnose/packages/requirements.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -117,27 +118,26 @@ std::vector<Fix> matching_build_fixes(const LoaderCase& c, const Missing& missin
     const std::string companion =
         missing.user ? companion_release(missing.user->name, torch.version) : std::string{};
     if (!companion.empty() && release != nullptr) {
-        fixes.push_back({fmt::format("the {} that belongs to torch {} (CUDA {})",
-                                     missing.user->name, torch.version, release->cuda),
+        fixes.push_back({say("the {} that belongs to torch {} (CUDA {})", missing.user->name,
+                             torch.version, release->cuda),
                          pip_install(c, fmt::format("--force-reinstall --no-deps '{}=={}'",
                                                     missing.user->name, companion)),
                          false});
     } else if (fs::exists(directory / "build.ninja", error)) {
-        fixes.push_back(
-            {fmt::format("throw the cached build away; it is built anew for CUDA {}", major),
-             "rm -r " + shell_quoted(directory.string()), false});
+        fixes.push_back({say("throw the cached build away; it is built anew for CUDA {}", major),
+                         "rm -r " + shell_quoted(directory.string()), false});
     } else if (missing.user) {
         fixes.push_back(
-            {fmt::format("take the build of {} for CUDA {} (torch here is {}), or build it here",
-                         missing.user->name, major, torch.version),
+            {say("take the build of {} for CUDA {} (torch here is {}), or build it here",
+                 missing.user->name, major, torch.version),
              pip_install(
                  c,
                  fmt::format("--force-reinstall --no-deps --no-build-isolation --no-binary {0} {0}",
                              missing.user->name)),
              false});
     } else {
-        fixes.push_back({fmt::format("build {} again with CUDA {}, as torch {} is",
-                                     file_name(missing.needed_by), major, torch.version),
+        fixes.push_back({say("build {} again with CUDA {}, as torch {} is",
+                             file_name(missing.needed_by), major, torch.version),
                          "", false});
     }
     return fixes;
@@ -152,7 +152,7 @@ std::vector<Fix> search_fixes(const LoaderCase& c, const Missing& missing) {
         }
         const std::string directory = fs::path{copy.path}.parent_path().string();
         const std::string value = with_directory(c.state.ld_library_path, directory);
-        fixes.push_back({fmt::format("let ld.so look in {}, where it is", directory),
+        fixes.push_back({say("let ld.so look in {}, where it is", directory),
                          "export LD_LIBRARY_PATH=" + shell_quoted(value),
                          proved_with_library_path(c, value)});
     }
@@ -202,27 +202,27 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const Missing& missing,
             const auto wanted =
                 missing.user ? requirement_on(*missing.user, provider.package) : std::nullopt;
             const std::string spec = wanted && !wanted->spec.empty() ? wanted->spec : provider.spec;
-            fix = {wanted ? fmt::format("{} {} requires {}{}", missing.user->name,
-                                        missing.user->version, provider.package, wanted->spec)
-                          : fmt::format("{} brings {}", provider.package, missing.name),
+            fix = {wanted ? say("{} {} requires {}{}", missing.user->name, missing.user->version,
+                                provider.package, wanted->spec)
+                          : say("{} brings {}", provider.package, missing.name),
                    pip_command(c, missing, provider.package + spec, provider.directory), false};
         } else if (provider.manager == "conda") {
             if (!conda) {
                 continue;
             }
-            fix = {"conda: " + provider.package,
+            fix = {say("conda: {}", provider.package),
                    fmt::format("conda install -c nvidia -c conda-forge {}",
                                shell_quoted(provider.package + provider.spec)),
                    false};
         } else if (provider.manager == "apt") {
-            fix = {"NVIDIA's apt repository: " + provider.package,
+            fix = {say("NVIDIA's apt repository: {}", provider.package),
                    fmt::format("sudo apt install {}{}", provider.package, provider.spec), false};
         } else {
-            fix = {fmt::format("or an image that has it: {}{}", provider.package, provider.spec),
-                   "", false};
+            fix = {say("or an image that has it: {}{}", provider.package, provider.spec), "",
+                   false};
         }
         if (!provider.note.empty()) {
-            fix.text += " (" + provider.note + ")";
+            fix.text += say(" ({})", say_known(provider.note));
         }
         const bool known = std::any_of(fixes.begin(), fixes.end(), [&](const Fix& other) {
             return other.command == fix.command && other.text == fix.text;
@@ -248,10 +248,9 @@ void add_torch_order(const LoaderCase& c, const Missing& missing,
         return;
     }
     if (belongs_to_torch(missing.name)) {
-        fixes.insert(
-            fixes.begin(),
-            {fmt::format("import torch first: {} comes into the process with it", missing.name),
-             "import torch", false});
+        fixes.insert(fixes.begin(),
+                     {say("import torch first: {} comes into the process with it", missing.name),
+                      "import torch", false});
     }
 }
 
@@ -272,12 +271,12 @@ std::string title_of(const Missing& missing) {
                      [](const Copy& copy) { return copy.why_not.empty() && copy.named; });
     const std::string by = missing.needed_by.empty()
                                ? std::string{}
-                               : ", needed by " + file_name(missing.needed_by) + ",";
+                               : say(", needed by {},", file_name(missing.needed_by));
     if (usable != missing.copies.end()) {
-        return fmt::format("{}{} is on this machine ({}), but in no directory searched",
-                           missing.name, by, usable->path);
+        return say("{}{} is on this machine ({}), but in no directory searched", missing.name, by,
+                   usable->path);
     }
-    return fmt::format("{}{} is in no directory searched", missing.name, by);
+    return say("{}{} is in no directory searched", missing.name, by);
 }
 
 }  // namespace
@@ -297,26 +296,26 @@ std::optional<Finding> loader_missing_library(const LoaderCase& c) {
     finding.evidence["packages"] = packages_json(missing.release);
     if (missing.user) {
         finding.evidence["needed_by_package"] =
-            fmt::format("{} {} ({})", missing.user->name, missing.user->version,
-                        name_of(missing.user->manager));
+            say("{} {} ({})", missing.user->name, missing.user->version,
+                name_of(missing.user->manager));
     }
     if (missing.release != nullptr) {
         finding.evidence["ships_with"] = missing.release->cuda.empty()
-                                             ? "no CUDA release in particular"
+                                             ? say("no CUDA release in particular")
                                              : "CUDA " + missing.release->cuda;
     }
     if (torch) {
         finding.evidence["torch"] = torch->version;
     }
     if (clashes_with_torch(c, missing, torch)) {
-        finding.title = fmt::format(
-            "{} was built for CUDA {}, and torch {} is built for CUDA {}: {} is not here",
-            missing.user
-                ? missing.user->name + " " + missing.user->version
-                : file_name(missing.needed_by.empty() ? c.failure.asked : missing.needed_by),
-            missing.release->cuda_major, torch->version, cuda_major_of(*torch), missing.name);
+        finding.title =
+            say("{} was built for CUDA {}, and torch {} is built for CUDA {}: {} is not here",
+                missing.user
+                    ? missing.user->name + " " + missing.user->version
+                    : file_name(missing.needed_by.empty() ? c.failure.asked : missing.needed_by),
+                missing.release->cuda_major, torch->version, cuda_major_of(*torch), missing.name);
         finding.fixes = matching_build_fixes(c, missing, *torch);
-        finding.limits = fmt::format(
+        finding.limits = say(
             "installing {} beside torch's own would let it load, and put two CUDA runtimes into "
             "one "
             "process: not proposed",
@@ -330,14 +329,14 @@ std::optional<Finding> loader_missing_library(const LoaderCase& c) {
     add_torch_order(c, missing, torch, finding.fixes);
     const bool model_disagrees =
         c.resolution.first_missing() == nullptr && !c.resolution.lookups.empty();
-    finding.limits =
-        model_disagrees
-            ? "the library can be found now: it came, or the file system changed, after the failure"
-        : missing.release == nullptr
-            ? fmt::format("{} is no library that cudiag knows a package for", missing.name)
-            : "copies were looked for in this process's own surroundings (site-packages, conda, "
-              "toolkits, "
-              "ld.so.cache), not on the whole disk";
+    finding.limits = model_disagrees ? say("the library can be found now: it came, or the file "
+                                           "system changed, after the failure")
+                     : missing.release == nullptr
+                         ? say("{} is no library that cudiag knows a package for", missing.name)
+                         : say("copies were looked for in this process's own surroundings "
+                               "(site-packages, conda, "
+                               "toolkits, "
+                               "ld.so.cache), not on the whole disk");
     return finding;
 }
 

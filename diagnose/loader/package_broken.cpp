@@ -11,6 +11,7 @@
 #include "diagnose/loader/rules.h"
 #include "diagnose/loader/wrong_copy.h"
 #include "diagnose/packages/requirements.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -54,7 +55,7 @@ bool searched_in(const std::vector<SearchStep>& steps, const std::string& direct
 // The link that is gone, proved by a scratch directory that holds it and is searched first.
 Fix restore_link(const LoaderCase& c, const Copy& copy, const std::string& soname) {
     const fs::path file{copy.path};
-    Fix fix{fmt::format("put the link {} back", (file.parent_path() / soname).string()),
+    Fix fix{say("put the link {} back", (file.parent_path() / soname).string()),
             fmt::format("ln -s {} {}", shell_quoted(file.filename().string()),
                         shell_quoted((file.parent_path() / soname).string())),
             false};
@@ -81,23 +82,23 @@ std::optional<Finding> lost_link(const LoaderCase& c, const std::string& soname)
         if (!helps) {
             continue;
         }
-        Finding finding =
-            begin_finding(c, "package-broken",
-                          fmt::format("{} is there, but without its link {}, so ld.so passed it by",
-                                      copy.path, soname));
+        Finding finding = begin_finding(
+            c, "package-broken",
+            say("{} is there, but without its link {}, so ld.so passed it by", copy.path, soname));
         finding.evidence["path"] = fmt::format("{}/{}", directory, soname);
         finding.evidence["file"] = copy.path;
-        finding.evidence["what_it_is"] = fmt::format(
-            "SONAME {}{}{}", copy.soname, copy.version.empty() ? "" : ", version ", copy.version);
+        finding.evidence["what_it_is"] =
+            fmt::format("SONAME {}{}{}", copy.soname, copy.version.empty() ? "" : say(", version "),
+                        copy.version);
         if (const auto owner = owner_of(copy.path)) {
             finding.evidence["package"] =
-                fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+                say("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
         }
         finding.evidence["taken_instead"] = source.path;
         finding.evidence["searched"] = searched_json(source.searched);
         finding.fixes.push_back(restore_link(c, copy, soname));
         finding.limits =
-            "does not know who removed the link; installing the package again restores it too";
+            say("does not know who removed the link; installing the package again restores it too");
         return finding;
     }
     return std::nullopt;
@@ -123,21 +124,19 @@ std::optional<Finding> lost_file(const LoaderCase& c, const std::string& soname)
             if (lost == missing.end()) {
                 continue;
             }
-            Finding finding =
-                begin_finding(c, "package-broken",
-                              fmt::format("{} {} is installed, but its file {} is gone",
-                                          package->name, package->version, soname));
-            finding.evidence["package"] =
-                fmt::format("{} {} (pip)", package->name, package->version);
+            Finding finding = begin_finding(c, "package-broken",
+                                            say("{} {} is installed, but its file {} is gone",
+                                                package->name, package->version, soname));
+            finding.evidence["package"] = say("{} {} (pip)", package->name, package->version);
             finding.evidence["path"] = *lost;
-            finding.evidence["what_it_is"] = "absent";
+            finding.evidence["what_it_is"] = say("absent");
             finding.evidence["missing_files"] = missing;
             finding.fixes.push_back(
-                {"install the package again, files and all",
+                {say("install the package again, files and all"),
                  pip_install(c, fmt::format("--force-reinstall --no-deps '{}=={}'", package->name,
                                             package->version)),
                  false});
-            finding.limits = "does not know who removed the file";
+            finding.limits = say("does not know who removed the file");
             return finding;
         }
     }
@@ -177,30 +176,29 @@ std::optional<Finding> written_twice(const LoaderCase& c) {
         const Package& real = is_altered(*owner, source.path) ? *other : *owner;
         Finding finding = begin_finding(
             c, "package-broken",
-            fmt::format(
-                "{} {} and {} {} both bring {}, and the one installed last has won: it lacks {}",
+            say("{} {} and {} {} both bring {}, and the one installed last has won: it lacks {}",
                 owner->name, owner->version, other->name, other->version, source.path,
                 c.error.symbol.empty() ? c.error.version : demangle(c.error.symbol)));
         finding.evidence["path"] = source.path;
         finding.evidence["packages"] = {owner->name + " " + owner->version,
                                         other->name + " " + other->version};
-        finding.evidence["what_it_is"] =
-            fmt::format("the file of {} {} (by its size); version {}", real.name, real.version,
-                        file_version(source.path));
+        finding.evidence["what_it_is"] = say("the file of {} {} (by its size); version {}",
+                                             real.name, real.version, file_version(source.path));
         finding.evidence["needed_by"] = c.error.subject;
         const std::string keep = wanted != nullptr
                                      ? fmt::format("{}=={}", wanted->name, wanted->version)
                                      : std::string{};
         finding.fixes.push_back(
-            {"remove both, and install the one that is required: removing only one takes the file "
-             "from the other too",
+            {say("remove both, and install the one that is required: removing only one takes the "
+                 "file "
+                 "from the other too"),
              keep.empty()
                  ? std::string{}
                  : fmt::format(
                        "{0} -m pip uninstall -y {1} {2} && {0} -m pip install --no-deps {3}",
                        python_command(c.process), owner->name, other->name, shell_quoted(keep)),
              false});
-        finding.limits = "which of the two wrote the file is told by its size alone";
+        finding.limits = say("which of the two wrote the file is told by its size alone");
         return finding;
     }
     return std::nullopt;

@@ -3,25 +3,26 @@
 #include <algorithm>
 
 #include "diagnose/loader/search_session.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
 std::string why(const SearchStep& step) {
     switch (step.rule) {
         case Rule::already_loaded:
-            return "already loaded";
+            return say("already loaded");
         case Rule::slash:
-            return "named by its path";
+            return say("named by its path");
         case Rule::rpath:
-            return "DT_RPATH of " + step.owner;
+            return say("DT_RPATH of {}", step.owner);
         case Rule::ld_library_path:
             return "LD_LIBRARY_PATH";
         case Rule::runpath:
-            return "DT_RUNPATH of " + step.owner;
+            return say("DT_RUNPATH of {}", step.owner);
         case Rule::cache:
             return "ld.so.cache";
         case Rule::system_dir:
-            return "system directory";
+            return say("system directory");
     }
     return {};
 }

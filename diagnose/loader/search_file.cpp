@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "diagnose/elf/elf_file.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -65,10 +66,10 @@ Candidate unopened(int error_number) {
     switch (error_number) {
         case ENOENT:
         case ENOTDIR:
-            return pass_over(error_number, "absent");
+            return pass_over(error_number, say("absent"));
         case EACCES:
         case EPERM:
-            return pass_over(error_number, "permission denied");
+            return pass_over(error_number, say("permission denied"));
         default:
             return pass_over(error_number, std::strerror(error_number));
     }
@@ -79,10 +80,10 @@ Candidate check_identification(const std::string& path, const unsigned char* ide
                                const FileDemands& demands) {
     const unsigned char wanted_class = demands.bits == 64 ? ELFCLASS64 : ELFCLASS32;
     if (std::memcmp(ident, ELFMAG, SELFMAG) != 0) {
-        return reject("invalid ELF header", "not ELF: " + read_elf(path).detail);
+        return reject("invalid ELF header", say("not ELF: {}", read_elf(path).detail));
     }
     if (ident[EI_CLASS] != wanted_class) {
-        Candidate candidate = pass_over(ENOENT, "wrong ELF class");
+        Candidate candidate = pass_over(ENOENT, say("wrong ELF class"));
         candidate.other_class = true;
         return candidate;
     }
@@ -105,7 +106,7 @@ Candidate check_identification(const std::string& path, const unsigned char* ide
     }
     Candidate fine;
     fine.verdict = Verdict::usable;
-    fine.result = "found";
+    fine.result = say("found");
     return fine;
 }
 
@@ -151,8 +152,8 @@ Candidate check_segments(int fd, const std::string& table, std::uint16_t type,
         std::memcpy(&segment, table.data() + i, sizeof segment);
         const unsigned kernel = demands.kernel != 0 ? kernel_wanted(fd, segment) : 0;
         if (kernel > demands.kernel) {
-            return pass_over(ENOENT, fmt::format("needs Linux {}.{}.{}", kernel >> 16,
-                                                 kernel >> 8 & 0xff, kernel & 0xff));
+            return pass_over(ENOENT, say("needs Linux {}.{}.{}", kernel >> 16, kernel >> 8 & 0xff,
+                                         kernel & 0xff));
         }
         if (segment.p_type == PT_DYNAMIC) {
             dynamic = dynamic || segment.p_filesz != 0;
@@ -173,7 +174,7 @@ Candidate check_segments(int fd, const std::string& table, std::uint16_t type,
     }
     if ((!dynamic && type == ET_DYN) || empty_dynamic) {
         return reject("object file has no dynamic section",
-                      "no dynamic section (a separate debug file?)");
+                      say("no dynamic section (a separate debug file?)"));
     }
     return fine;
 }
@@ -183,14 +184,15 @@ Candidate check_headers(int fd, const std::string& start, const FileDemands& dem
                         Candidate fine) {
     Header header;
     if (start.size() < sizeof header) {
-        return reject("file too short", fmt::format("not ELF: only {} bytes long", start.size()));
+        return reject("file too short", say("not ELF: only {} bytes long", start.size()));
     }
     std::memcpy(&header, start.data(), sizeof header);
     if (header.e_version != EV_CURRENT) {
         return reject("ELF file version does not match current one");
     }
     if (header.e_machine != demands.machine) {
-        return pass_over(ENOENT, "wrong machine: " + machine_name(header.e_machine, demands.bits));
+        return pass_over(ENOENT,
+                         say("wrong machine: {}", machine_name(header.e_machine, demands.bits)));
     }
     if (header.e_type != ET_DYN && header.e_type != ET_EXEC) {
         return reject("only ET_DYN and ET_EXEC can be loaded");
@@ -201,7 +203,7 @@ Candidate check_headers(int fd, const std::string& start, const FileDemands& dem
     std::string table(header.e_phnum * sizeof(Segment), '\0');
     const ssize_t got = pread(fd, table.data(), table.size(), static_cast<off_t>(header.e_phoff));
     if (got < 0 || static_cast<std::size_t>(got) != table.size()) {
-        return reject("cannot read file data", "truncated: its program headers are cut off");
+        return reject("cannot read file data", say("truncated: its program headers are cut off"));
     }
     return check_segments<Segment>(fd, table, header.e_type, demands, std::move(fine));
 }
@@ -218,14 +220,14 @@ Candidate examine(const std::string& path, const FileDemands& demands) {
         return pass_over(errno, std::strerror(errno));
     }
     if (S_ISDIR(status.st_mode)) {
-        return reject("cannot read file data: Is a directory", "a directory");
+        return reject("cannot read file data: Is a directory", say("a directory"));
     }
     std::string start(sizeof(Elf64_Ehdr), '\0');
     const ssize_t got = pread(file.get(), start.data(), start.size(), 0);
     start.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
     const std::size_t header_size = demands.bits == 64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
     if (start.size() < header_size) {
-        return reject("file too short", fmt::format("not ELF: only {} bytes long", start.size()));
+        return reject("file too short", say("not ELF: only {} bytes long", start.size()));
     }
     Candidate verdict =
         check_identification(path, reinterpret_cast<const unsigned char*>(start.data()), demands);

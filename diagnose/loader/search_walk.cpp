@@ -6,6 +6,7 @@
 
 #include "diagnose/loader/config.h"
 #include "diagnose/loader/search_session.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -33,7 +34,7 @@ SearchStep step_in(const ListedDirectory& entry, Rule rule, const std::string& o
     return step;
 }
 
-SearchStep already_loaded(const LoadedObject& object, const char* result) {
+SearchStep already_loaded(const LoadedObject& object, const std::string& result) {
     SearchStep step;
     step.rule = Rule::already_loaded;
     step.dir = object.path;
@@ -71,7 +72,7 @@ struct SearchSession::Search {
 void SearchSession::try_directory(Search& search, const ListedDirectory& entry, SearchStep& step) {
     Directory& directory = *entry.directory;
     bool any = false;
-    step.result = "no such directory";
+    step.result = say("no such directory");
     for (std::size_t i = 0; i < directory.subdirs.size() && !search.done && !step.matched; ++i) {
         if (directory.subdirs[i] == Existence::missing) {
             continue;
@@ -152,7 +153,7 @@ void SearchSession::try_cache(Search& search) {
     SearchStep step;
     step.rule = Rule::cache;
     step.dir = state_.config.cache_path;
-    step.result = "absent";
+    step.result = say("absent");
     const std::string path = cache_->find(search.name, cache_taste(state_.config));
     const bool barred = !path.empty() && asker != nullptr && asker->elf.no_default_lib() &&
                         std::any_of(state_.config.system_dirs.begin(),
@@ -163,7 +164,7 @@ void SearchSession::try_cache(Search& search) {
         step.tried.push_back(path);
     }
     if (barred) {
-        step.result = "in a system directory, which DF_1_NODEFLIB forbids";
+        step.result = say("in a system directory, which DF_1_NODEFLIB forbids");
     } else if (!path.empty()) {
         const Candidate candidate = examine(on_disk(path), demands_);
         search.offer(candidate, path);
@@ -198,7 +199,7 @@ void SearchSession::try_path(Search& search) {
         step.result = candidate.result;
         step.matched = candidate.verdict == Verdict::usable;
     } else {
-        step.result = "absent";
+        step.result = say("absent");
     }
     search.lookup.steps.push_back(std::move(step));
 }
@@ -228,7 +229,7 @@ void SearchSession::conclude(Search& search, Outcome& outcome, bool as_dlopen) {
         outcome.lookup.found = outcome.object->path;
         outcome.lookup.already_loaded = true;
         outcome.lookup.steps.push_back(
-            already_loaded(*outcome.object, "the same file, under another name"));
+            already_loaded(*outcome.object, say("the same file, under another name")));
         return;
     }
     std::optional<ElfFile> elf = read_elf(on_disk(search.path)).file;
@@ -315,7 +316,7 @@ SearchSession::Outcome SearchSession::map(LoadedObject* requester, const std::st
     search.lookup.name = name;
     search.lookup.requested_by = requester != nullptr && !as_dlopen ? requester->path : "";
     if (LoadedObject* loaded = find_loaded(name)) {
-        search.lookup.steps.push_back(already_loaded(*loaded, "found"));
+        search.lookup.steps.push_back(already_loaded(*loaded, say("found")));
         search.lookup.found = loaded->path;
         search.lookup.already_loaded = true;
         outcome.lookup = std::move(search.lookup);

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -41,9 +42,9 @@ std::optional<Finding> loader_static_tls(const LoaderCase& c) {
         }
     }
     Finding finding = begin_finding(c, "loader-static-tls",
-                                    fmt::format("{} needs {} bytes of static TLS, and the surplus "
-                                                "that glibc sets aside at start is used up",
-                                                victim, asked));
+                                    say("{} needs {} bytes of static TLS, and the surplus "
+                                        "that glibc sets aside at start is used up",
+                                        victim, asked));
     finding.evidence["library"] = victim;
     finding.evidence["tls_bytes"] = asked;
     finding.evidence["static_tls_flag"] = read.file && read.file->static_tls();
@@ -60,18 +61,18 @@ std::optional<Finding> loader_static_tls(const LoaderCase& c) {
     // nothing here.
     const std::uint64_t room = rounded_up(asked + used_late);
     finding.fixes.push_back(
-        {fmt::format("reserve {} bytes of static TLS at start (glibc 2.32 and newer)", room),
+        {say("reserve {} bytes of static TLS at start (glibc 2.32 and newer)", room),
          fmt::format("export GLIBC_TUNABLES=glibc.rtld.optional_static_tls={}", room), false});
     finding.fixes.push_back(
-        {"or have it loaded at start, when there is room",
+        {say("or have it loaded at start, when there is room"),
          "export LD_PRELOAD=" + shell_quoted(victim) + "${LD_PRELOAD:+:$LD_PRELOAD}", false});
     finding.fixes.push_back(
-        {"or import it before the libraries that use up the surplus (see users_in_load_order)", "",
-         false});
-    finding.limits =
+        {say("or import it before the libraries that use up the surplus (see users_in_load_order)"),
+         "", false});
+    finding.limits = say(
         "the library named is the one that came last, not the one at fault; the surplus is shared "
         "with what was loaded "
-        "before it, and how much of it each got is inferred from the files";
+        "before it, and how much of it each got is inferred from the files");
     return finding;
 }
 

@@ -1,11 +1,10 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/driver_library.h"
 #include "diagnose/loader/library_path.h"
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -19,7 +18,7 @@ std::optional<Finding> loader_stub_driver(const Process& process) {
     if (driver.path.empty() || !is_stub(driver.path)) {
         return std::nullopt;
     }
-    std::string rule = "by its path";
+    std::string rule = say("by its path");
     std::string directory = driver.path.substr(0, driver.path.rfind('/'));
     bool from_variable = false;
     for (const SearchStep& step : driver.lookup.steps) {
@@ -35,13 +34,13 @@ std::optional<Finding> loader_stub_driver(const Process& process) {
     finding.pid = process.pid;
     finding.argv = process.argv;
     finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
-    finding.title = fmt::format(
-        "the libcuda that this process finds is the toolkit's stub, {}: it holds no driver",
-        driver.path);
+    finding.title =
+        say("the libcuda that this process finds is the toolkit's stub, {}: it holds no driver",
+            driver.path);
     finding.evidence["path"] = driver.path;
     finding.evidence["mapped"] = driver.mapped
-                                     ? "at the end of the process"
-                                     : "not any more: the CUDA runtime lets a stub go again";
+                                     ? say("at the end of the process")
+                                     : say("not any more: the CUDA runtime lets a stub go again");
     finding.evidence["why"] = rule;
     finding.evidence["asked"] = driver.lookup.name;
     finding.evidence["searched"] = searched_json(driver.lookup.steps);
@@ -50,27 +49,27 @@ std::optional<Finding> loader_stub_driver(const Process& process) {
         std::remove_if(copies.begin(), copies.end(), [](const Copy& copy) { return copy.stub; }),
         copies.end());
     finding.evidence["real_driver"] =
-        copies.empty() ? nlohmann::ordered_json("none found on this machine") : copies_json(copies);
+        copies.empty() ? nlohmann::ordered_json(say("none found on this machine"))
+                       : copies_json(copies);
     if (from_variable) {
         const std::string rest = without_directory(state.ld_library_path, directory);
         finding.fixes.push_back(
-            {fmt::format("take {} out of LD_LIBRARY_PATH: stubs are for linking alone", directory),
+            {say("take {} out of LD_LIBRARY_PATH: stubs are for linking alone", directory),
              rest.empty() ? "unset LD_LIBRARY_PATH"
                           : "export LD_LIBRARY_PATH=" + shell_quoted(rest),
              false});
     } else {
         finding.fixes.push_back(
-            {fmt::format("take {} out of the search ({}): stubs are for linking alone", directory,
-                         rule),
+            {say("take {} out of the search ({}): stubs are for linking alone", directory, rule),
              "", false});
     }
     if (copies.empty()) {
         finding.fixes.push_back(
-            {"and run where an NVIDIA driver is installed: none was found here", "", false});
+            {say("and run where an NVIDIA driver is installed: none was found here"), "", false});
     }
-    finding.limits =
+    finding.limits = say(
         "error 34 (cudaErrorStubLibrary) comes from this; other failures of the run may have other "
-        "causes";
+        "causes");
     return finding;
 }
 

@@ -8,6 +8,7 @@
 
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/file_version.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -157,18 +158,18 @@ std::string stem_of(const std::string& soname) {
 
 std::string why_no_substitute(const Copy& copy, const ElfRead& read, const std::string& soname) {
     if (copy.stub) {
-        return "a stub for linking: it holds no code";
+        return say("a stub for linking: it holds no code");
     }
     if (!read.file) {
         return read.detail;
     }
     if (!copy.fits_machine) {
-        return fmt::format("built for {}", machine_name(read.file->machine, read.file->bits));
+        return say("built for {}", machine_name(read.file->machine, read.file->bits));
     }
     if (!copy.same_soname) {
         const LibraryRelease* release = library_release(copy.soname);
-        return fmt::format(
-            "its SONAME is {}{}, not {}: another ABI", copy.soname.empty() ? "absent" : copy.soname,
+        return say(
+            "its SONAME is {}{}, not {}: another ABI", copy.soname.empty() ? say("absent") : copy.soname,
             release != nullptr && !release->cuda.empty() ? fmt::format(" (CUDA {})", release->cuda)
                                                          : std::string{},
             soname);
@@ -305,10 +306,10 @@ std::string describe_file(const std::string& path) {
     const auto owner = owner_of(path);
     std::string inside = version;
     if (owner) {
-        inside += fmt::format("{}{} {} by {}", inside.empty() ? "" : ", ", owner->name,
-                              owner->version, name_of(owner->manager));
+        inside += say("{}{} {} by {}", inside.empty() ? "" : ", ", owner->name, owner->version,
+                      name_of(owner->manager));
     }
-    return inside.empty() ? path : fmt::format("{} ({})", path, inside);
+    return inside.empty() ? path : say("{} ({})", path, inside);
 }
 
 std::string shell_quoted(const std::string& text) {

@@ -10,6 +10,7 @@
 #include "diagnose/loader/symbol_owner.h"
 #include "diagnose/loader/wrong_copy.h"
 #include "diagnose/packages/requirements.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -37,7 +38,7 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const std::string& soname,
         const bool same_package = have && have->manager == PackageManager::pip &&
                                   normalised(have->name) == normalised(provider.package);
         if (wanted && wanted->spec.rfind("==", 0) == 0) {
-            fixes.push_back({fmt::format("{} {} requires exactly this", user->name, user->version),
+            fixes.push_back({say("{} {} requires exactly this", user->name, user->version),
                              pip_install(c, shell_quoted(provider.package + wanted->spec)), false});
             return fixes;
         }
@@ -51,8 +52,7 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const std::string& soname,
                     ? fmt::format(",<{}", major + 1)
                     : std::string{};
             fixes.push_back(
-                {fmt::format(
-                     "raise {} to the first release that has the symbol, {}, or a newer one",
+                {say("raise {} to the first release that has the symbol, {}, or a newer one",
                      provider.package, floor),
                  pip_install(c,
                              fmt::format("--upgrade '{}>={}{}'", provider.package, floor, ceiling)),
@@ -67,19 +67,20 @@ std::vector<Fix> package_fixes(const LoaderCase& c, const std::string& soname,
 void tell_misnamed(const MisnamedLibrary& misnamed, const std::string& what, Finding& finding) {
     const std::string name = file_name(misnamed.path);
     finding.confidence = Confidence::certain;
-    finding.title = fmt::format(
-        "{} wants {}, and was linked with a {} that is {}: nothing in the process gives it",
-        file_name(finding.evidence.value("file", "")), what, name, misnamed.soname);
+    finding.title =
+        say("{} wants {}, and was linked with a {} that is {}: nothing in the process gives it",
+            file_name(finding.evidence.value("file", "")), what, name, misnamed.soname);
     finding.evidence["provider_path"] = misnamed.path;
-    finding.evidence["provider_version"] = "none: it is " + misnamed.soname;
-    finding.evidence["why_chosen"] = "its name, when the file was linked";
+    finding.evidence["provider_version"] = say("none: it is {}", misnamed.soname);
+    finding.evidence["why_chosen"] = say("its name, when the file was linked");
     finding.evidence["misnamed"] = {{"path", misnamed.path}, {"soname", misnamed.soname}};
     finding.fixes.push_back(
-        {fmt::format("take the link away, install the real lib{} for the linker (cudiag explain "
-                     "build-link-failed), and build anew",
-                     misnamed.stands_for->name),
+        {say("take the link away, install the real lib{} for the linker (cudiag explain "
+             "build-link-failed), and build anew",
+             misnamed.stands_for->name),
          fmt::format("rm {}", shell_quoted(misnamed.path)), false});
-    finding.limits = "that the build found this file by that name is inferred from where it lies";
+    finding.limits =
+        say("that the build found this file by that name is inferred from where it lies");
 }
 
 }  // namespace
@@ -90,12 +91,12 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
         return std::nullopt;
     }
     const std::string& file = c.error.subject;
-    const std::string what = symbol ? demangle(c.error.symbol) : "version " + c.error.version;
+    const std::string what = symbol ? demangle(c.error.symbol) : say("version {}", c.error.version);
     const std::string soname = expected_soname(c, file);
     if (soname.empty()) {
         Finding finding = begin_finding(
             c, "loader-symbol-version",
-            fmt::format("{} wants {}, and nothing in the process gives it", file_name(file), what));
+            say("{} wants {}, and nothing in the process gives it", file_name(file), what));
         finding.confidence = Confidence::likely;
         finding.evidence["symbol"] = c.error.symbol;
         finding.evidence["demangled"] = demangle(c.error.symbol);
@@ -105,15 +106,15 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
             return finding;
         }
         finding.limits =
-            "which library should give the symbol is not known: no cause established, no fix "
-            "proposed";
+            say("which library should give the symbol is not known: no cause established, no fix "
+                "proposed");
         return finding;
     }
     const Source source = source_of(c, soname, file);
     std::vector<Copy> copies = copies_near(c, soname, source.searched);
     for (Copy& copy : copies) {
         if (copy.why_not.empty() && !supplies(c, copy.path)) {
-            copy.why_not = fmt::format("lacks {} too", what);
+            copy.why_not = say("lacks {} too", what);
         }
     }
     std::stable_sort(copies.begin(), copies.end(), [](const Copy& a, const Copy& b) {
@@ -123,9 +124,9 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
     Finding finding = begin_finding(
         c, "loader-symbol-version",
         source.path.empty()
-            ? fmt::format("{} wants {} from {}, which is nowhere", file_name(file), what, soname)
-            : fmt::format("{} wants {}, and the {} it got, {}, lacks it", file_name(file), what,
-                          soname, describe_file(source.path)));
+            ? say("{} wants {} from {}, which is nowhere", file_name(file), what, soname)
+            : say("{} wants {}, and the {} it got, {}, lacks it", file_name(file), what, soname,
+                  describe_file(source.path)));
     finding.evidence["symbol"] = symbol ? c.error.symbol : "";
     finding.evidence["demangled"] = symbol ? demangle(c.error.symbol) : "";
     finding.evidence["version"] = c.error.version;
@@ -133,14 +134,14 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
     finding.evidence["file_version"] = file_version(file);
     if (const auto owner = owner_of(file)) {
         finding.evidence["file_package"] =
-            fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+            say("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
     }
     finding.evidence["provider"] = soname;
     finding.evidence["provider_path"] = source.path;
     finding.evidence["provider_version"] = source.path.empty() ? "" : file_version(source.path);
     if (const auto owner = source.path.empty() ? std::nullopt : owner_of(source.path)) {
         finding.evidence["provider_package"] =
-            fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+            say("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
     }
     finding.evidence["why_chosen"] = why_chosen(source);
     finding.evidence["searched"] = searched_json(source.searched);
@@ -162,8 +163,8 @@ std::optional<Finding> loader_symbol_version(const LoaderCase& c) {
     if (finding.fixes.empty()) {
         finding.fixes = others;
     }
-    finding.limits =
-        "names the copy that was in use when the load failed; another process may find another";
+    finding.limits = say(
+        "names the copy that was in use when the load failed; another process may find another");
     return finding;
 }
 
@@ -197,8 +198,8 @@ std::optional<Finding> loader_shadowed_library(const LoaderCase& c, const Findin
     const std::string rule = why_chosen(source);
     Finding finding = begin_finding(
         c, "loader-shadowed-library",
-        fmt::format("{} hides the {} that {} would find by itself, {}", describe_file(source.path),
-                    name, file_name(c.error.subject), describe_file(own.found)));
+        say("{} hides the {} that {} would find by itself, {}", describe_file(source.path), name,
+            file_name(c.error.subject), describe_file(own.found)));
     finding.evidence["library"] = name;
     finding.evidence["used"] = source.path;
     finding.evidence["used_version"] = file_version(source.path);
@@ -218,7 +219,7 @@ std::optional<Finding> loader_shadowed_library(const LoaderCase& c, const Findin
     good.path = own.found;
     good.named = true;
     finding.fixes = fixes_for_wrong_copy(c, source, good);
-    finding.limits = "the nvcc in use and torch's CUDA version have no part in this";
+    finding.limits = say("the nvcc in use and torch's CUDA version have no part in this");
     return finding;
 }
 

@@ -8,6 +8,7 @@
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/file_version.h"
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -58,16 +59,16 @@ std::string refused_by(const Process& process) {
 
 void tell_that_it_hurt(const Process& process, const Told& told, Finding& finding) {
     finding.severity = Severity::error;
-    finding.title += fmt::format(", and one refused a handle: {}", told.error);
+    finding.title += say(", and one refused a handle: {}", told.error);
     finding.evidence["error"] = told.error;
     finding.evidence["code"] = told.code;
     const std::string by = refused_by(process);
-    finding.evidence["refused_by"] = by.empty() ? "not seen" : by;
+    finding.evidence["refused_by"] = by.empty() ? say("not seen") : by;
     finding.python = told.python;
-    finding.limits =
+    finding.limits = say(
         "each copy has its own state, so a stream, event or handle made by one is invalid in the "
         "other, at equal versions too; where the handle came from is not seen: a program can also "
-        "use one that it has destroyed";
+        "use one that it has destroyed");
 }
 
 Finding two_copies(const Process& process, const std::string& family,
@@ -91,34 +92,34 @@ Finding two_copies(const Process& process, const std::string& family,
                         {"soname", soname},
                         {"inode", copy->inode},
                         {"version", file_version(copy->path)},
-                        {"package", owner ? fmt::format("{} {} ({})", owner->name, owner->version,
-                                                        name_of(owner->manager))
+                        {"package", owner ? say("{} {} ({})", owner->name, owner->version,
+                                                name_of(owner->manager))
                                           : std::string{}},
                         {"needed_by", needed_by(modules, soname)}});
     }
-    finding.title =
-        sonames.size() > 1
-            ? fmt::format("{} different majors of lib{} are mapped in one process: {}",
-                          copies.size(), family, fmt::join(sonames, ", "))
-            : fmt::format("{} copies of {} are mapped in one process, from different paths",
-                          copies.size(), *sonames.begin());
+    finding.title = sonames.size() > 1
+                        ? say("{} different majors of lib{} are mapped in one process: {}",
+                              copies.size(), family, fmt::join(sonames, ", "))
+                        : say("{} copies of {} are mapped in one process, from different paths",
+                              copies.size(), *sonames.begin());
     finding.evidence["library"] = family;
     finding.evidence["copies"] = std::move(list);
     finding.fixes.push_back(
         sonames.size() > 1
-            ? Fix{"build or install everything for one CUDA major (see needed_by for who wants "
-                  "which)",
+            ? Fix{say("build or install everything for one CUDA major (see needed_by for who wants "
+                      "which)"),
                   "", false}
-            : Fix{"let both find the same file: import the framework that ships it first, or put "
-                  "its directory first",
+            : Fix{say("let both find the same file: import the framework that ships it first, or "
+                      "put "
+                      "its directory first"),
                   fmt::format("export LD_LIBRARY_PATH={}${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}",
                               shell_quoted(
                                   copies.front()->path.substr(0, copies.front()->path.rfind('/')))),
                   false});
-    finding.limits =
+    finding.limits = say(
         "each copy has its own state, so a stream, event or handle made by one is invalid in the "
         "other, at equal versions "
-        "too; whether this program passes any across is not seen here";
+        "too; whether this program passes any across is not seen here");
     return finding;
 }
 

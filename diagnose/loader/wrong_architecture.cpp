@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "diagnose/loader/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -36,8 +37,8 @@ std::string reinstall_command(const LoaderCase& c, const std::string& path) {
     return {};
 }
 
-Fix replace_file(const LoaderCase& c, const std::string& path, const char* text) {
-    return {text, reinstall_command(c, path), false};
+Fix replace_file(const LoaderCase& c, const std::string& path, std::string text) {
+    return {std::move(text), reinstall_command(c, path), false};
 }
 
 std::optional<Verdict> judge_file(const LoaderCase& c, const std::string& path) {
@@ -48,37 +49,40 @@ std::optional<Verdict> judge_file(const LoaderCase& c, const std::string& path) 
         case ElfProblem::absent:
             return std::nullopt;
         case ElfProblem::unreadable:
-            return Verdict{"not readable: " + read.detail,
-                           "permission",
-                           {{"let this user read it", "chmod a+r " + shell_quoted(path), false}}};
+            return Verdict{
+                say("not readable: {}", read.detail),
+                "permission",
+                {{say("let this user read it"), "chmod a+r " + shell_quoted(path), false}}};
         case ElfProblem::is_directory:
-            return Verdict{"a directory", "not a file", {}};
+            return Verdict{say("a directory"), say("not a file"), {}};
         case ElfProblem::empty:
-            return Verdict{"an empty file",
-                           "empty",
-                           {replace_file(c, path, "install it again: nothing of it is there")}};
+            return Verdict{
+                say("an empty file"),
+                "empty",
+                {replace_file(c, path, say("install it again: nothing of it is there"))}};
         case ElfProblem::truncated:
-            return Verdict{"cut short: " + read.detail,
-                           "truncated",
-                           {replace_file(c, path, "install it again: the copy was not completed")}};
+            return Verdict{
+                say("cut short: {}", read.detail),
+                "truncated",
+                {replace_file(c, path, say("install it again: the copy was not completed"))}};
         case ElfProblem::not_elf:
         case ElfProblem::damaged:
-            return Verdict{"no ELF file: " + read.detail,
-                           "not ELF",
-                           {replace_file(c, path, "put the real library in its place")}};
+            return Verdict{say("no ELF file: {}", read.detail),
+                           say("not ELF"),
+                           {replace_file(c, path, say("put the real library in its place"))}};
         case ElfProblem::linker_script:
             return Verdict{
-                "a linker script, for ld at build time: " + read.detail,
-                "linker script",
-                {{"load the versioned library (the name with .so.N) instead", "", false}}};
+                say("a linker script, for ld at build time: {}", read.detail),
+                say("linker script"),
+                {{say("load the versioned library (the name with .so.N) instead"), "", false}}};
     }
     if (read.file->machine != host_machine() || read.file->bits != 8 * sizeof(void*)) {
         return Verdict{
-            fmt::format("built for {}, and this process is {}",
-                        machine_name(read.file->machine, read.file->bits),
-                        machine_name(host_machine(), 8 * sizeof(void*))),
+            say("built for {}, and this process is {}",
+                machine_name(read.file->machine, read.file->bits),
+                machine_name(host_machine(), 8 * sizeof(void*))),
             "machine",
-            {replace_file(c, path, "install the build for this machine's architecture")}};
+            {replace_file(c, path, say("install the build for this machine's architecture"))}};
     }
 
     struct statvfs system {};
@@ -86,16 +90,17 @@ std::optional<Verdict> judge_file(const LoaderCase& c, const std::string& path) 
     if (c.error.form == ErrorForm::cannot_map && statvfs(path.c_str(), &system) == 0 &&
         (system.f_flag & ST_NOEXEC) != 0) {
         return Verdict{
-            "on a file system that is mounted noexec",
+            say("on a file system that is mounted noexec"),
             "noexec",
-            {{"keep it on a file system that may execute (for JIT builds: TORCH_EXTENSIONS_DIR, "
-              "TMPDIR)",
+            {{say("keep it on a file system that may execute (for JIT builds: "
+                  "TORCH_EXTENSIONS_DIR, "
+                  "TMPDIR)"),
               fmt::format("mount -o remount,exec \"$(findmnt -no TARGET -T {})\"   # as root",
                           shell_quoted(path)),
               false}}};
     }
     if (c.error.form == ErrorForm::cannot_open || c.error.form == ErrorForm::cannot_map) {
-        return Verdict{"not usable for this process: " + c.error.detail, "refused", {}};
+        return Verdict{say("not usable for this process: {}", c.error.detail), "refused", {}};
     }
     return std::nullopt;
 }
@@ -139,19 +144,20 @@ std::optional<Finding> loader_wrong_architecture(const LoaderCase& c) {
         return std::nullopt;
     }
     Finding finding =
-        begin_finding(c, "loader-wrong-architecture", fmt::format("{} is {}", path, verdict->what));
+        begin_finding(c, "loader-wrong-architecture", say("{} is {}", path, verdict->what));
     finding.evidence["file"] = path;
     finding.evidence["problem"] = verdict->problem;
     finding.evidence["what_it_is"] = verdict->what;
     if (const auto owner = owner_of(path)) {
         finding.evidence["package"] =
-            fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
+            say("{} {} ({})", owner->name, owner->version, name_of(owner->manager));
     }
     finding.fixes = verdict->fixes;
     finding.fixes.erase(std::remove_if(finding.fixes.begin(), finding.fixes.end(),
                                        [](const Fix& fix) { return fix.text.empty(); }),
                         finding.fixes.end());
-    finding.limits = "says what the file is now; it may have been another when the load failed";
+    finding.limits =
+        say("says what the file is now; it may have been another when the load failed");
     return finding;
 }
 

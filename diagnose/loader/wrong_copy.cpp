@@ -1,11 +1,10 @@
 #include "diagnose/loader/wrong_copy.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/knowledge/knowledge.h"
 #include "diagnose/loader/symbol_owner.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -20,13 +19,12 @@ bool looks_like_soname(const std::string& name) {
 
 std::string why_chosen(const Source& source) {
     if (source.path.empty()) {
-        return "found nowhere";
+        return say("found nowhere");
     }
     const std::string rule =
-        source.step ? why(*source.step) : "by a rule that the model could not tell";
-    return source.mapped
-               ? fmt::format("already in the process: loaded for {}, {}", source.brought_by, rule)
-               : rule;
+        source.step ? why(*source.step) : say("by a rule that the model could not tell");
+    return source.mapped ? say("already in the process: loaded for {}, {}", source.brought_by, rule)
+                         : rule;
 }
 
 bool defines_version(const std::string& path, const std::string& version) {

@@ -13,6 +13,7 @@
 #include "diagnose/loader/file_version.h"
 #include "diagnose/nccl_facts.h"
 #include "diagnose/packages/owner.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -87,7 +88,7 @@ std::string ending_of(const Process& process) {
         case EndHow::abort:
             return "abort()";
         default:
-            return fmt::format("exit status {}", process.end_status);
+            return say("exit status {}", process.end_status);
     }
 }
 
@@ -220,7 +221,7 @@ std::optional<NcclCase> case_without_words(const Facts& facts, const Process& pr
                .values = told.values,
                .time_ns = call->time_ns,
                .python = call->python,
-               .inferred = "it was NCCL's last error, and the process ended just after it",
+               .inferred = say("it was NCCL's last error, and the process ended just after it"),
                .call = call,
                .library = {},
                .version = {}};
@@ -233,7 +234,8 @@ nlohmann::ordered_json communicators_of(const Process& process) {
     for (const NcclCall& call : process.nccl_calls) {
         if (call.ranks || call.rank) {
             const auto known = [](const auto& number) {
-                return number ? nlohmann::ordered_json(*number) : "not known";
+                return number ? nlohmann::ordered_json(*number)
+                              : nlohmann::ordered_json(say("not known"));
             };
             list.push_back(
                 {{"call", call.name},
@@ -252,7 +254,7 @@ void add_call(const NcclCase& c, nlohmann::ordered_json& evidence) {
         return;
     }
     evidence["call"] = c.call->name;
-    evidence["called_by"] = c.call->caller.empty() ? "not known" : c.call->caller;
+    evidence["called_by"] = c.call->caller.empty() ? say("not known") : c.call->caller;
     if (c.call->rank) {
         evidence["call_rank"] = *c.call->rank;
     }
@@ -304,9 +306,10 @@ std::optional<NcclCase> nccl_case_of(const Facts& facts, const Process& process,
                    .values = told->values,
                    .time_ns = exception.time_ns,
                    .python = exception.python,
-                   .inferred = i == 0 ? ""
-                                      : "another exception was shown in the end, which came from "
-                                        "this one",
+                   .inferred = i == 0
+                                   ? ""
+                                   : say("another exception was shown in the end, which came from "
+                                         "this one"),
                    .call = call,
                    .library = {},
                    .version = told->version};
@@ -333,7 +336,7 @@ nlohmann::ordered_json ranks_json(const NcclCase& c) {
         }
         const auto known = [&](const char* name) {
             const auto found = process.environment.find(name);
-            return found == process.environment.end() ? std::string{"not set"} : found->second;
+            return found == process.environment.end() ? say("not set") : found->second;
         };
         ranks.push_back({{"pid", process.pid},
                          {"rank", known("RANK")},
@@ -402,7 +405,7 @@ std::map<std::string, std::string> words_of(const NcclCase& c) {
     constexpr std::uint64_t kGiga = 1ULL << 30U;
     words["pci"] = pci_of(c.value("device"));
     words["last_error"] =
-        c.last_error.empty() ? "the program did not show NCCL's last error" : c.last_error;
+        c.last_error.empty() ? say("the program did not show NCCL's last error") : c.last_error;
     words["gpus"] = std::to_string(visible_gpus(c));
     words["processes"] = c.variable("LOCAL_WORLD_SIZE");
     words["visible"] = c.variable("CUDA_VISIBLE_DEVICES");
@@ -418,7 +421,7 @@ Finding begin_finding(const NcclCase& c) {
     const auto words = words_of(c);
     Finding finding;
     finding.slug = c.cause->slug;
-    finding.title = filled(c.cause->title, words);
+    finding.title = say_filled(c.cause->title, words);
     finding.confidence =
         c.inferred.empty() && !c.cause->likely ? Confidence::certain : Confidence::likely;
     finding.pid = c.process.pid;
@@ -426,25 +429,24 @@ Finding begin_finding(const NcclCase& c) {
     finding.time_ns = c.time_ns != 0 ? c.time_ns : c.process.end_time_ns;
     finding.python = c.python;
     finding.evidence["error"] = c.error;
-    finding.evidence["result"] = c.result.empty() ? "not told" : c.result;
-    finding.evidence["last_error"] = c.last_error.empty() ? "not shown" : c.last_error;
-    finding.evidence["meaning"] = c.cause->meaning;
+    finding.evidence["result"] = c.result.empty() ? say("not told") : c.result;
+    finding.evidence["last_error"] = c.last_error.empty() ? say("not shown") : c.last_error;
+    finding.evidence["meaning"] = say_known(c.cause->meaning);
     finding.evidence["nccl"] =
-        c.library.empty() ? "no libnccl mapped (it may be linked in)" : c.library;
-    finding.evidence["nccl_version"] = c.version.empty() ? "not known" : c.version;
+        c.library.empty() ? say("no libnccl mapped (it may be linked in)") : c.library;
+    finding.evidence["nccl_version"] = c.version.empty() ? say("not known") : c.version;
     const auto rank = rank_of(c.process);
-    finding.evidence["rank"] = rank ? std::to_string(*rank) : "not known";
+    finding.evidence["rank"] = rank ? std::to_string(*rank) : say("not known");
     add_call(c, finding.evidence);
     for (const NcclRemedy& remedy : c.cause->remedies) {
         if (hold(states, remedy.when)) {
             finding.fixes.push_back(
-                {filled(remedy.text, words), filled(remedy.command, words), false});
+                {say_filled(remedy.text, words), filled(remedy.command, words), false});
         }
     }
-    finding.limits =
-        c.inferred.empty()
-            ? c.cause->limits
-            : "that the process ended of this is inferred: " + c.inferred + "; " + c.cause->limits;
+    finding.limits = c.inferred.empty() ? say_known(c.cause->limits)
+                                        : say("that the process ended of this is inferred: {}; {}",
+                                              c.inferred, say_known(c.cause->limits));
     return finding;
 }
 

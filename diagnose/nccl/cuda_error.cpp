@@ -2,6 +2,7 @@
 
 #include "diagnose/knowledge/cuda.h"
 #include "diagnose/nccl/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -25,7 +26,7 @@ std::optional<Finding> nccl_cuda_error(const NcclCase& c) {
     if (const CudaError* error = error_of(c)) {
         finding.evidence["code"] = error->code;
         finding.evidence["code_name"] = error->runtime.empty() ? error->driver : error->runtime;
-        finding.evidence["code_meaning"] = error->meaning;
+        finding.evidence["code_meaning"] = say_known(error->meaning);
     }
     return finding;
 }

@@ -1,5 +1,7 @@
 #include "diagnose/nccl/rules.h"
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 
 std::optional<Finding> nccl_duplicate_gpu(const NcclCase& c) {
@@ -13,15 +15,15 @@ std::optional<Finding> nccl_duplicate_gpu(const NcclCase& c) {
     if (const std::size_t gpus = visible_gpus(c); gpus > 0) {
         finding.evidence["gpus"] = gpus;
     } else {
-        finding.evidence["gpus"] = "not known";
+        finding.evidence["gpus"] = say("not known");
     }
     const std::string processes = c.variable("LOCAL_WORLD_SIZE");
-    finding.evidence["processes"] = processes.empty() ? "not known" : processes;
+    finding.evidence["processes"] = processes.empty() ? say("not known") : processes;
     finding.evidence["processes_here"] = ranks_json(c);
     if (!c.machine.mig_instances.empty()) {
-        finding.limits +=
+        finding.limits += say(
             ". This GPU is divided (MIG): instances of one GPU are one GPU to NCCL, and no choice "
-            "of devices helps";
+            "of devices helps");
         finding.fixes.clear();
         finding.evidence["mig_instances"] = c.machine.mig_instances;
     }

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "diagnose/nccl/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -64,9 +65,9 @@ bool of_equal_sizes(const std::string& collective) {
 }
 
 std::string call_text(const Waited& waited) {
-    return (waited.collective.empty() ? std::string{"a collective"} : waited.collective) +
-           (waited.sequence.empty() ? "" : " number " + waited.sequence) +
-           (waited.numel_in.empty() ? "" : " of " + waited.numel_in + " elements");
+    return say("{}{}{}", waited.collective.empty() ? say("a collective") : waited.collective,
+               waited.sequence.empty() ? "" : say(" number {}", waited.sequence),
+               waited.numel_in.empty() ? "" : say(" of {} elements", waited.numel_in));
 }
 
 // Nothing if the two made the same call, as far as their words tell.
@@ -76,8 +77,8 @@ std::string difference(const Waited& one, const Waited& other) {
     if (one.sequence == other.sequence && one.collective == other.collective && !sizes) {
         return {};
     }
-    return fmt::format("rank {} was in {}, rank {} in {}", one.rank.empty() ? "?" : one.rank,
-                       call_text(one), other.rank.empty() ? "?" : other.rank, call_text(other));
+    return say("rank {} was in {}, rank {} in {}", one.rank.empty() ? "?" : one.rank,
+               call_text(one), other.rank.empty() ? "?" : other.rank, call_text(other));
 }
 
 std::string seconds_of(const std::string& milliseconds) {
@@ -103,13 +104,13 @@ std::optional<Finding> nccl_hang(const NcclCase& c) {
     }
     const Waited here = waited_of(c.values, c.process);
     Finding finding = begin_finding(c);
-    finding.title = fmt::format("{} waited {} in vain for the other ranks in {}",
-                                here.rank.empty() ? std::string{"a rank"} : "rank " + here.rank,
-                                seconds_of(c.value("waited_ms")), call_text(here));
+    finding.title = say("{} waited {} in vain for the other ranks in {}",
+                        here.rank.empty() ? say("a rank") : say("rank {}", here.rank),
+                        seconds_of(c.value("waited_ms")), call_text(here));
     finding.evidence["collective"] = here.collective;
-    finding.evidence["sequence"] = here.sequence.empty() ? "not told" : here.sequence;
-    finding.evidence["numel_in"] = here.numel_in.empty() ? "not told" : here.numel_in;
-    finding.evidence["numel_out"] = here.numel_out.empty() ? "not told" : here.numel_out;
+    finding.evidence["sequence"] = here.sequence.empty() ? say("not told") : here.sequence;
+    finding.evidence["numel_in"] = here.numel_in.empty() ? say("not told") : here.numel_in;
+    finding.evidence["numel_out"] = here.numel_out.empty() ? say("not told") : here.numel_out;
     finding.evidence["timeout_ms"] = c.value("timeout_ms");
     finding.evidence["waited_ms"] = c.value("waited_ms");
     auto waited = nlohmann::ordered_json::array({json_of(c.process.pid, here)});
@@ -121,19 +122,21 @@ std::optional<Finding> nccl_hang(const NcclCase& c) {
         }
     }
     finding.evidence["waited"] = std::move(waited);
-    finding.evidence["first_difference"] = first.empty() ? "none seen" : first;
+    finding.evidence["first_difference"] = first.empty() ? say("none seen") : first;
     finding.evidence["processes_here"] = ranks_json(c);
     if (!first.empty()) {
-        finding.title += ": " + first;
+        finding.title += say(": {}", first);
         finding.fixes.push_back(
-            {"let every rank make the same calls in the same order, and with equal sizes where the "
-             "collective wants that (a last batch that is smaller on one rank is the usual one); "
-             "torch names the first call that differs, where it is made, with",
+            {say("let every rank make the same calls in the same order, and with equal sizes where "
+                 "the "
+                 "collective wants that (a last batch that is smaller on one rank is the usual "
+                 "one); "
+                 "torch names the first call that differs, where it is made, with"),
              "export TORCH_DISTRIBUTED_DEBUG=DETAIL", false});
     } else {
-        finding.limits =
-            "which rank did not come, and why, is not known: no other rank's words are recorded; " +
-            finding.limits;
+        finding.limits = say("which rank did not come, and why, is not known: no other rank's "
+                             "words are recorded; ") +
+                         finding.limits;
     }
     return finding;
 }

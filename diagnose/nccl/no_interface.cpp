@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "diagnose/nccl/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -63,7 +64,7 @@ void add_interfaces(const NcclCase& c, nlohmann::ordered_json& evidence) {
                            {"chosen", chosen(choice, interface.name)}});
     }
     evidence["nccl_socket_ifname"] =
-        set == c.process.environment.end() ? "not set" : "\"" + value + "\"";
+        set == c.process.environment.end() ? say("not set") : "\"" + value + "\"";
     evidence["interfaces"] = std::move(present);
 }
 
@@ -83,32 +84,35 @@ std::optional<Finding> nccl_no_interface(const NcclCase& c) {
         }
     }
     Finding finding = begin_finding(c);
-    finding.limits = c.inferred.empty() ? "" : "that the process ended of this is inferred; ";
+    finding.limits = c.inferred.empty() ? "" : say("that the process ended of this is inferred; ");
     const bool by_variable = !value.empty() && !any_chosen;
     if (by_variable) {
-        finding.title = fmt::format(
-            "NCCL_SOCKET_IFNAME=\"{}\" fits no network interface of this machine", value);
-        finding.fixes.push_back({"let NCCL choose by itself", "unset NCCL_SOCKET_IFNAME", false});
+        finding.title =
+            say("NCCL_SOCKET_IFNAME=\"{}\" fits no network interface of this machine", value);
+        finding.fixes.push_back(
+            {say("let NCCL choose by itself"), "unset NCCL_SOCKET_IFNAME", false});
         if (!would_do.empty()) {
             finding.fixes.push_back(
-                {"or name one that is here (the same kind of name must do on every host)",
+                {say("or name one that is here (the same kind of name must do on every host)"),
                  fmt::format("export NCCL_SOCKET_IFNAME={}", would_do.front().get<std::string>()),
                  false});
         }
     } else {
         finding.confidence = Confidence::likely;
-        finding.limits += "why none of the interfaces did is not known; ";
+        finding.limits += say("why none of the interfaces did is not known; ");
     }
     add_interfaces(c, finding.evidence);
+    const std::string names = say_list(choice.names, say(" or "));
     finding.evidence["read_as"] =
-        value.empty()
-            ? "any interface"
-            : fmt::format("{} interfaces whose name {} {}", choice.excludes ? "no" : "only",
-                          choice.exact ? "is" : "begins with", fmt::join(choice.names, " or "));
+        value.empty()                     ? say("any interface")
+        : choice.excludes && choice.exact ? say("no interfaces whose name is {}", names)
+        : choice.excludes                 ? say("no interfaces whose name begins with {}", names)
+        : choice.exact                    ? say("only interfaces whose name is {}", names)
+                                          : say("only interfaces whose name begins with {}", names);
     finding.evidence["would_do"] = std::move(would_do);
-    finding.limits +=
+    finding.limits += say(
         "the variable is as it was when the process started, the interfaces as they are now; by "
-        "which of them the other hosts can be reached is not tried";
+        "which of them the other hosts can be reached is not tried");
     return finding;
 }
 

@@ -1,6 +1,5 @@
-#include <fmt/core.h>
-
 #include "diagnose/nccl/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -27,7 +26,7 @@ std::optional<Finding> nccl_remote_error(const NcclCase& c) {
     Finding finding = begin_finding(c);
     if (const Process* first = ended_before(c)) {
         finding.title +=
-            fmt::format("; rank {} (process {}) had failed before", *rank_of(*first), first->pid);
+            say("; rank {} (process {}) had failed before", *rank_of(*first), first->pid);
         finding.evidence["failed_before"] = first->pid;
     }
     finding.evidence["processes_here"] = ranks_json(c);

@@ -1,9 +1,8 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include "diagnose/nccl/rules.h"
+#include "diagnose/say.h"
 #include "diagnose/units.h"
 
 namespace cudiag {
@@ -32,21 +31,21 @@ std::optional<Finding> nccl_shm_too_small(const NcclCase& c) {
         return std::nullopt;
     }
     Finding finding = begin_finding(c);
-    finding.title = "/dev/shm is too small for NCCL: ";
-    finding.title += need == 0 ? std::string{"a segment did not fit"}
-                               : fmt::format("a segment of {} did not fit", bytes_text(need));
+    finding.title = say("/dev/shm is too small for NCCL: ");
+    finding.title += need == 0 ? say("a segment did not fit")
+                               : say("a segment of {} did not fit", bytes_text(need));
     if (shm.known) {
         finding.title +=
-            fmt::format(" ({} in all, {} free now)", bytes_text(shm.size), bytes_text(shm.free));
+            say(" ({} in all, {} free now)", bytes_text(shm.size), bytes_text(shm.free));
     }
     if (!told) {
         finding.confidence = Confidence::likely;
         finding.limits =
-            "this NCCL does not say why it could not make the segment: that it did not fit is "
-            "inferred from the size of /dev/shm; " +
+            say("this NCCL does not say why it could not make the segment: that it did not fit is "
+                "inferred from the size of /dev/shm; ") +
             finding.limits;
     }
-    finding.evidence["segment"] = c.value("segment").empty() ? "not told" : c.value("segment");
+    finding.evidence["segment"] = c.value("segment").empty() ? say("not told") : c.value("segment");
     finding.evidence["need_bytes"] = need;
     finding.evidence["size_bytes"] = shm.size;
     finding.evidence["used_bytes"] = shm.size - std::min(shm.size, shm.free);
@@ -58,7 +57,8 @@ std::optional<Finding> nccl_shm_too_small(const NcclCase& c) {
                             {"mapped_by_a_process_here", segment.mapped}});
     }
     finding.evidence["segments"] = std::move(segments);
-    finding.evidence["container"] = c.machine.container.empty() ? "none seen" : c.machine.container;
+    finding.evidence["container"] =
+        c.machine.container.empty() ? say("none seen") : c.machine.container;
     return finding;
 }
 

@@ -9,6 +9,7 @@
 #include "diagnose/loader/surroundings.h"
 #include "diagnose/nccl/rules.h"
 #include "diagnose/packages/requirements.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -54,7 +55,7 @@ void propose(const Process& process, const Wanted& wanted, const std::string& pa
                     [&](const std::string& entry) { return same_directory(entry, directory); })) {
         const std::string rest = without_directory(variable->second, directory);
         finding.fixes.push_back(
-            {fmt::format("take {} out of LD_LIBRARY_PATH, so that torch finds its own", directory),
+            {say("take {} out of LD_LIBRARY_PATH, so that torch finds its own", directory),
              rest.empty() ? "unset LD_LIBRARY_PATH"
                           : "export LD_LIBRARY_PATH=" + shell_quoted(rest),
              false});
@@ -64,7 +65,7 @@ void propose(const Process& process, const Wanted& wanted, const std::string& pa
     if (owner && owner->manager == PackageManager::pip &&
         owner->name.rfind("nvidia-nccl-", 0) == 0) {
         finding.fixes.push_back(
-            {"install the NCCL that this torch asks for",
+            {say("install the NCCL that this torch asks for"),
              fmt::format("{} -m pip install --no-deps {}=={}", python_command(process),
                          wanted.package, wanted.version),
              false});
@@ -110,21 +111,20 @@ std::optional<Finding> nccl_other_than_torchs(const Process& process) {
     finding.pid = process.pid;
     finding.argv = process.argv;
     finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
-    finding.title =
-        fmt::format("the NCCL in this process is {}, {} than the {} that torch {} asks for",
-                    version, order < 0 ? "older" : "newer", wanted->version, wanted->torch);
+    finding.title = say("the NCCL in this process is {}, {} than the {} that torch {} asks for",
+                        version, order < 0 ? say("older") : say("newer"), wanted->version, wanted->torch);
     const auto owner = owner_of(nccl->path);
     finding.evidence["nccl"] = nccl->path;
     finding.evidence["nccl_version"] = version;
     finding.evidence["nccl_package"] =
-        owner ? fmt::format("{} {} ({})", owner->name, owner->version, name_of(owner->manager))
-              : std::string{"none known"};
+        owner ? say("{} {} ({})", owner->name, owner->version, name_of(owner->manager))
+              : say("none known");
     finding.evidence["torch"] = wanted->torch;
     finding.evidence["torch_asks_for"] = wanted->package + "==" + wanted->version;
     if (order < 0) {
         propose(process, *wanted, nccl->path, finding);
     }
-    finding.limits = "that NCCL failed because of it is not observed";
+    finding.limits = say("that NCCL failed because of it is not observed");
     return finding;
 }
 

@@ -9,6 +9,7 @@
 #include "diagnose/optimizer/busy.h"
 #include "diagnose/optimizer/card.h"
 #include "diagnose/optimizer/describe.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -64,7 +65,7 @@ class Names {
             names_.push_back(demangle(name));
             kinds_.push_back(implementation_of_kernel(names_.back()));
         }
-        unknown_ = add("a kernel whose name is not known");
+        unknown_ = add(say("a kernel whose name is not known"));
     }
 
     const KernelKinds& kinds() const { return kinds_; }
@@ -453,11 +454,12 @@ class Analysis {
         complete.dropped = known ? std::optional{dropped} : std::nullopt;
         for (const RecordedLack& lack : recorded_.lacks) {
             if (!complete.device_timeline && lack.call != "steps") {
-                complete.why_not = lack.call.empty() ? lack.text : lack.call + " gave " + lack.text;
+                complete.why_not =
+                    lack.call.empty() ? lack.text : say("{} gave {}", lack.call, lack.text);
             }
         }
         if (!complete.device_timeline && complete.why_not.empty()) {
-            complete.why_not = "no kernel was launched";
+            complete.why_not = say("no kernel was launched");
         }
     }
 

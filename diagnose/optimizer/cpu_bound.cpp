@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -19,14 +20,13 @@ std::string set_by(const ProfileCase& c, const std::string& value) {
     for (const Process& process : c.facts.processes) {
         if (process.pid == c.process.root_pid && process.pid != c.process.pid) {
             const std::string theirs = value_in(process);
-            return theirs == value ? "the environment of the run"
-                                   : fmt::format(
-                                         "a process between {} and this one (torchrun sets "
+            return theirs == value ? say("the environment of the run")
+                                   : say("a process between {} and this one (torchrun sets "
                                          "it to 1 for several workers a machine)",
                                          process.argv.empty() ? process.exe : process.argv.front());
         }
     }
-    return "the environment that the program was started with";
+    return say("the environment that the program was started with");
 }
 
 std::string command_with(const std::string& assignment, const Process& process) {
@@ -49,14 +49,14 @@ void add_fixes(const ProfileCase& c, const Optimizer& optimizer, Finding& findin
     const std::uint64_t fair = optimizer.cpus_allowed.value_or(0) / ranks_here(c.process);
     if (optimizer.cpu_threads && fair > *optimizer.cpu_threads) {
         finding.fixes.push_back(
-            {.text = fmt::format("let it use {} threads, {} of this machine's CPUs for each rank",
-                                 fair, value.empty() ? "its part" : "the part"),
+            {.text = say("let it use {} threads, {} of this machine's CPUs for each rank", fair,
+                         value.empty() ? say("its part") : say("the part")),
              .command = command_with(fmt::format("{}={}", kVariable, fair), c.process)});
     }
     if (optimizer.simd == "scalar") {
         finding.fixes.push_back(
-            {.text = "build its library again where the CPU's vector instructions are seen "
-                     "(deepspeed asks py-cpuinfo): this one was built without them",
+            {.text = say("build its library again where the CPU's vector instructions are seen "
+                         "(deepspeed asks py-cpuinfo): this one was built without them"),
              .command = fmt::format("pip install py-cpuinfo && rm -r {}",
                                     optimizer.library.substr(0, optimizer.library.rfind('/')))});
     }
@@ -74,14 +74,14 @@ std::optional<Finding> optimizer_cpu_bound(const ProfileCase& c, const Optimizer
     }
     const std::string value = value_in(c.process);
     Finding finding = finding_of(c, "optimizer-cpu-bound", Severity::warning);
-    finding.title =
-        fmt::format("{} computes {} of each {} step on the CPU", optimizer.kind,
-                    time_text(optimizer.host.median), time_text(optimizer.period.median));
+    finding.title = say("{} computes {} of each {} step on the CPU", optimizer.kind,
+                        time_text(optimizer.host.median), time_text(optimizer.period.median));
     if (optimizer.cpu_threads) {
-        finding.title += fmt::format(", with {} thread{}", *optimizer.cpu_threads,
-                                     *optimizer.cpu_threads == 1 ? "" : "s");
+        finding.title += *optimizer.cpu_threads == 1
+                             ? say(", with 1 thread")
+                             : say(", with {} threads", *optimizer.cpu_threads);
         if (optimizer.cpus_allowed) {
-            finding.title += fmt::format(" on {} CPUs", *optimizer.cpus_allowed);
+            finding.title += say(" on {} CPUs", *optimizer.cpus_allowed);
         }
     }
     auto& evidence = finding.evidence;
@@ -98,7 +98,7 @@ std::optional<Finding> optimizer_cpu_bound(const ProfileCase& c, const Optimizer
     if (optimizer.cpus_allowed) {
         evidence["cpus_allowed"] = *optimizer.cpus_allowed;
     }
-    evidence["omp_num_threads"] = value.empty() ? "not set" : value;
+    evidence["omp_num_threads"] = value.empty() ? say("not set") : value;
     if (!value.empty()) {
         evidence["set_by"] = set_by(c, value);
     }
@@ -108,9 +108,9 @@ std::optional<Finding> optimizer_cpu_bound(const ProfileCase& c, const Optimizer
     }
     add_fixes(c, optimizer, finding);
     finding.limits =
-        "how much more threads gain: past the memory's bandwidth they gain nothing; the step's "
-        "time "
-        "may hold waits for the GPU and for copies";
+        say("how much more threads gain: past the memory's bandwidth they gain nothing; the step's "
+            "time "
+            "may hold waits for the GPU and for copies");
     return finding;
 }
 

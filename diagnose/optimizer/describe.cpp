@@ -5,6 +5,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 namespace {
 
@@ -90,7 +92,7 @@ void add_runs(const std::vector<std::string>& values, std::vector<ParameterGroup
 Optimizer describe_optimizer(const OptimizerText& text) {
     Optimizer optimizer;
     optimizer.name = text.first("class");
-    optimizer.kind = optimizer.name.empty() ? "optimizer kernels" : last_part(optimizer.name);
+    optimizer.kind = optimizer.name.empty() ? say("optimizer kernels") : last_part(optimizer.name);
     optimizer.described = !optimizer.name.empty();
     optimizer.fused = text.first("fused");
     optimizer.foreach = text.first("foreach");

@@ -1,6 +1,5 @@
-#include <fmt/core.h>
-
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -20,12 +19,12 @@ std::optional<Finding> optimizer_jit_first_step(const ProfileCase& c, const Opti
     const auto allocating = static_cast<double>(first.allocating);
     const double rest = std::max(0.0, took - median - loading - allocating);
     Finding finding = finding_of(c, "optimizer-jit-first-step", Severity::note);
-    finding.title = fmt::format("the first step of {} took {}, the others {}", optimizer.kind,
-                                time_text(took), time_text(median));
+    finding.title = say("the first step of {} took {}, the others {}", optimizer.kind,
+                        time_text(took), time_text(median));
     if (loading >= allocating && loading >= rest) {
-        finding.title += fmt::format(": {} went into loading its kernels", time_text(loading));
+        finding.title += say(": {} went into loading its kernels", time_text(loading));
     } else if (allocating >= rest) {
-        finding.title += fmt::format(": {} went into allocating memory", time_text(allocating));
+        finding.title += say(": {} went into allocating memory", time_text(allocating));
     }
     finding.evidence = {{"optimizer", optimizer.name},
                         {"first_ms", milliseconds(took)},
@@ -35,10 +34,10 @@ std::optional<Finding> optimizer_jit_first_step(const ProfileCase& c, const Opti
                         {"allocating_ms", milliseconds(allocating)},
                         {"allocations", first.allocations},
                         {"other_ms", milliseconds(rest)}};
-    finding.limits =
+    finding.limits = say(
         "it happens once, so it matters only to short runs; what the rest of the time went into "
         "(Python, torch.compile, state that is made) is not seen. Waits for other work of the GPU "
-        "count as what waits for them";
+        "count as what waits for them");
     return finding;
 }
 

@@ -1,7 +1,6 @@
-#include <fmt/core.h>
-
 #include "diagnose/knowledge/optimizer.h"
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -20,10 +19,10 @@ std::optional<Finding> optimizer_launch_bound(const ProfileCase& c, const Optimi
     }
     const double gap = optimizer.gaps.median / std::max(1.0, kernels - 1);
     Finding finding = finding_of(c, "optimizer-launch-bound", Severity::warning);
-    finding.title = fmt::format(
-        "{} launches {:.0f} kernels of {} each, and the GPU waits for them {} of {} a step",
-        called(optimizer), kernels, time_text(optimizer.device.median / kernels),
-        time_text(optimizer.gaps.median), time_text(optimizer.span.median));
+    finding.title =
+        say("{} launches {:.0f} kernels of {} each, and the GPU waits for them {} of {} a step",
+            called(optimizer), kernels, time_text(optimizer.device.median / kernels),
+            time_text(optimizer.gaps.median), time_text(optimizer.span.median));
     finding.evidence = {{"optimizer", optimizer.name},
                         {"implementation", name_of(optimizer.implementation)},
                         {"kernels_a_step", kernels},
@@ -43,8 +42,7 @@ std::optional<Finding> optimizer_launch_bound(const ProfileCase& c, const Optimi
     }
     if (!optimizer.debugger.empty()) {
         finding.fixes.push_back(
-            {.text = fmt::format("run it without {}: it traces each line on the host",
-                                 optimizer.debugger),
+            {.text = say("run it without {}: it traces each line on the host", optimizer.debugger),
              .command = ""});
     }
     const OptimizerClass* const known = optimizer_class(optimizer.kind);
@@ -52,13 +50,13 @@ std::optional<Finding> optimizer_launch_bound(const ProfileCase& c, const Optimi
                        optimizer.implementation == Implementation::for_loop;
     if (fewer && known != nullptr && known->fused && burden.empty()) {
         finding.fixes.push_back(
-            {.text = fmt::format("launch less: torch.optim.{}(..., fused=True) updates many "
-                                 "parameters with one kernel",
-                                 optimizer.kind),
+            {.text = say("launch less: torch.optim.{}(..., fused=True) updates many "
+                         "parameters with one kernel",
+                         optimizer.kind),
              .command = ""});
     }
     finding.limits =
-        "how much shorter the step gets: the host's own work stays, and is not seen here";
+        say("how much shorter the step gets: the host's own work stays, and is not seen here");
     return finding;
 }
 

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -26,7 +27,7 @@ std::optional<Finding> optimizer_not_fused(const ProfileCase& c, const Optimizer
     }
     Finding finding = finding_of(c, "optimizer-not-fused", Severity::warning);
     finding.confidence = Confidence::likely;
-    finding.title = fmt::format(
+    finding.title = say(
         "{} takes {} of each {} step; fused=True takes {:.1f} ms on this card: {} ({:.0f} %) less "
         "a step",
         called(optimizer), time_text(now), time_text(optimizer.period.median), *optimizer.fused_ms,
@@ -42,16 +43,16 @@ std::optional<Finding> optimizer_not_fused(const ProfileCase& c, const Optimizer
                         {"saved_ms", milliseconds(saved)}};
     for (const ProfiledDevice& device : c.profile.devices) {
         if (!device.measured.empty()) {
-            finding.evidence["measured"] = fmt::format("{}, {}", device.name, device.measured);
+            finding.evidence["measured"] = say("{}, {}", device.name, device.measured);
         }
     }
     finding.fixes.push_back(
-        {.text = fmt::format("let torch use its fused kernel: torch.optim.{}(..., fused=True)",
-                             optimizer.kind),
+        {.text =
+             say("let torch use its fused kernel: torch.optim.{}(..., fused=True)", optimizer.kind),
          .command = ""});
-    finding.limits =
+    finding.limits = say(
         "what fused=True takes is predicted from measurements on this card, not measured in this "
-        "program; it is for floating-point parameters on the GPU";
+        "program; it is for floating-point parameters on the GPU");
     return finding;
 }
 

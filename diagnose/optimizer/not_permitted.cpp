@@ -1,8 +1,7 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 
@@ -17,8 +16,7 @@ std::optional<Finding> profile_not_permitted(const ProfileCase& c) {
         return std::nullopt;
     }
     Finding finding = finding_of(c, "profile-not-permitted", Severity::warning);
-    finding.title =
-        fmt::format("this user may not profile this GPU: {} was refused", refused->call);
+    finding.title = say("this user may not profile this GPU: {} was refused", refused->call);
     finding.evidence = {{"call", refused->call},
                         {"error", refused->text},
                         {"profiling_admin_only", c.machine.profiling_admin_only},
@@ -27,19 +25,20 @@ std::optional<Finding> profile_not_permitted(const ProfileCase& c) {
                         {"container", c.machine.container}};
     if (c.machine.profiling_admin_only == "1") {
         finding.fixes.push_back(
-            {.text = "the administrator can let every user profile: "
-                     "NVreg_RestrictProfilingToAdminUsers=0 "
-                     "for the module nvidia, and a reboot",
+            {.text = say("the administrator can let every user profile: "
+                         "NVreg_RestrictProfilingToAdminUsers=0 "
+                         "for the module nvidia, and a reboot"),
              .command = "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee "
                         "/etc/modprobe.d/nvidia-profiling.conf"});
         if (!c.machine.container.empty()) {
             finding.fixes.push_back(
-                {.text = "or give the container the capability: to be root in it is not enough",
+                {.text =
+                     say("or give the container the capability: to be root in it is not enough"),
                  .command = "docker run --cap-add=SYS_ADMIN ..."});
         }
     }
     finding.limits =
-        "uid and capabilities are those of whoever asks now, who started the program mostly";
+        say("uid and capabilities are those of whoever asks now, who started the program mostly");
     return finding;
 }
 

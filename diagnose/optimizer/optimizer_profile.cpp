@@ -1,6 +1,5 @@
-#include <fmt/core.h>
-
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -16,24 +15,24 @@ Json records_json(const Completeness& complete) {
 }
 
 std::string title_of(const Optimizer& optimizer) {
-    std::string title = called(optimizer);
+    std::string title;
     if (optimizer.tensors() > 0) {
-        title += fmt::format(", {} parameters, {} elements", optimizer.tensors(),
-                             count_text(optimizer.elements()));
+        title += say(", {} parameters, {} elements", optimizer.tensors(),
+                     count_text(optimizer.elements()));
     }
     const bool on_device = optimizer.span.count > 0 && optimizer.kernels_a_step > 0;
-    title += fmt::format(": {} a step",
-                         time_text(on_device ? optimizer.span.median : optimizer.host.median));
+    title +=
+        say(": {} a step", time_text(on_device ? optimizer.span.median : optimizer.host.median));
     if (optimizer.share) {
-        title += fmt::format(", {:.0f} % of the step", 100 * *optimizer.share);
+        title += say(", {:.0f} % of the step", 100 * *optimizer.share);
     }
     if (optimizer.kernels_a_step > 0) {
-        title += fmt::format(", {:.0f} kernels", optimizer.kernels_a_step);
+        title += say(", {:.0f} kernels", optimizer.kernels_a_step);
     }
     if (optimizer.limit_ms) {
-        title += fmt::format("; this card's limit is {:.1f} ms", *optimizer.limit_ms);
+        title += say("; this card's limit is {:.1f} ms", *optimizer.limit_ms);
     }
-    return title;
+    return say("{}{}", called(optimizer), title);
 }
 
 void add_device(const Optimizer& optimizer, const Profile& profile, Json& evidence) {
@@ -72,7 +71,7 @@ Json cost_json(const OwnCost& cost) {
     if (const auto relative = cost.relative()) {
         json["percent_of_a_step"] = static_cast<double>(static_cast<long>(1000 * *relative)) / 10;
     } else {
-        json["percent_of_a_step"] = "not measured: too few steps, or none, behind the window";
+        json["percent_of_a_step"] = say("not measured: too few steps, or none, behind the window");
     }
     return json;
 }
@@ -84,23 +83,24 @@ std::string limits_of(const Profile& profile) {
         limits += (limits.empty() ? "" : "; ") + text;
     };
     if (!complete.device_timeline) {
-        add(fmt::format("there is no device timeline: {}", complete.why_not));
+        add(say("there is no device timeline: {}", complete.why_not));
     } else if (!complete.complete()) {
-        add("not all that the GPU did was recorded");
+        add(say("not all that the GPU did was recorded"));
     }
     if (complete.device_timeline && !complete.matched_by_launch) {
-        add("which kernels belong to a step is told by their names and times, since launches and "
-            "records are not the same number");
+        add(say(
+            "which kernels belong to a step is told by their names and times, since launches and "
+            "records are not the same number"));
     }
     return limits;
 }
 
 Finding without_steps(const ProfileCase& c) {
     Finding finding = finding_of(c, "optimizer-profile", Severity::note);
-    finding.title = "no step of an optimizer was seen";
+    finding.title = say("no step of an optimizer was seen");
     for (const RecordedLack& lack : c.recorded.lacks) {
         if (lack.call == "steps") {
-            finding.title += ": " + lack.text;
+            finding.title += say(": {}", lack.text);
         }
     }
     finding.evidence["records"] = records_json(c.profile.completeness);
@@ -141,7 +141,7 @@ std::vector<Finding> optimizer_profile(const ProfileCase& c) {
                                   optimizer.implementation == Implementation::for_loop;
         if (may_be_fused && !optimizer.fused_ms && burden.empty() && device_decides(optimizer)) {
             finding.fixes.push_back(
-                {.text = "measure this card once: then it is told what fused=True would save",
+                {.text = say("measure this card once: then it is told what fused=True would save"),
                  .command = "cudiag bench adam"});
         }
         finding.limits = limits_of(c.profile);

@@ -1,8 +1,7 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/optimizer/words.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -49,15 +48,15 @@ std::optional<Finding> profile_seat_taken(const ProfileCase& c) {
     const auto client = std::find_if(c.recorded.clients.begin(), c.recorded.clients.end(),
                                      [](const CuptiClient& each) { return each.error == 0; });
     const std::string who = client == c.recorded.clients.end() || client->module.empty()
-                                ? "another client in this process"
+                                ? say("another client in this process")
                                 : base_name(client->module);
     Finding finding = finding_of(c, "profile-seat-taken", Severity::warning);
     finding.confidence =
         client == c.recorded.clients.end() ? Confidence::likely : Confidence::certain;
-    finding.title =
-        silenced ? fmt::format("{} launches were made and CUPTI gave no record of any: {} has it",
-                               complete.launches, who)
-                 : fmt::format("CUPTI refused to record: {} has it", who);
+    finding.title = silenced
+                        ? say("{} launches were made and CUPTI gave no record of any: {} has it",
+                              complete.launches, who)
+                        : say("CUPTI refused to record: {} has it", who);
     finding.evidence["clients"] = clients_json(c.recorded);
     finding.evidence["call"] = refused == lacks.end() ? "" : refused->call;
     finding.evidence["error"] = refused == lacks.end() ? "" : refused->text;
@@ -67,12 +66,13 @@ std::optional<Finding> profile_seat_taken(const ProfileCase& c) {
                                       ? nlohmann::ordered_json(complete.records)
                                       : nlohmann::ordered_json("unknown");
     finding.fixes.push_back(
-        {.text = "run once without the other profiler (torch.profiler itself is no obstacle: both "
-                 "get all records)",
+        {.text =
+             say("run once without the other profiler (torch.profiler itself is no obstacle: both "
+                 "get all records)"),
          .command = ""});
-    finding.limits =
+    finding.limits = say(
         "whether the other client is profiling now or only holds CUPTI; a client that was linked "
-        "with CUPTI before the program started is not seen taking it";
+        "with CUPTI before the program started is not seen taking it");
     return finding;
 }
 

@@ -4,14 +4,16 @@
 
 #include <cmath>
 
+#include "diagnose/say.h"
+
 namespace cudiag {
 
 std::string time_text(double nanoseconds) {
     constexpr double kMilli = 1e6;
     constexpr double kSecond = 1e9;
-    return nanoseconds < kMilli         ? fmt::format("{:.0f} us", nanoseconds / 1e3)
-           : nanoseconds < 100 * kMilli ? fmt::format("{:.1f} ms", nanoseconds / kMilli)
-           : nanoseconds < kSecond      ? fmt::format("{:.0f} ms", nanoseconds / kMilli)
+    return nanoseconds < kMilli         ? say("{:.0f} us", nanoseconds / 1e3)
+           : nanoseconds < 100 * kMilli ? say("{:.1f} ms", nanoseconds / kMilli)
+           : nanoseconds < kSecond      ? say("{:.0f} ms", nanoseconds / kMilli)
                                         : fmt::format("{:.2f} s", nanoseconds / kSecond);
 }
 
@@ -29,7 +31,7 @@ std::string count_text(std::uint64_t count) {
 std::string called(const Optimizer& optimizer) {
     return optimizer.implementation == Implementation::unknown
                ? optimizer.kind
-               : fmt::format("{} ({})", optimizer.kind, name_of(optimizer.implementation));
+               : say("{} ({})", optimizer.kind, name_of(optimizer.implementation));
 }
 
 Finding finding_of(const ProfileCase& c, const char* slug, Severity severity) {
@@ -53,11 +55,11 @@ bool device_decides(const Optimizer& optimizer) {
 
 std::string host_burden(const Optimizer& optimizer) {
     if (!optimizer.debugger.empty()) {
-        return optimizer.debugger + " is active";
+        return say("{} is active", optimizer.debugger);
     }
     for (const std::string& type : optimizer.tensor_types) {
         if (type == "DTensor") {
-            return "its parameters are DTensors";
+            return say("its parameters are DTensors");
         }
     }
     return {};

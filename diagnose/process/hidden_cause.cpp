@@ -1,5 +1,3 @@
-#include <fmt/core.h>
-
 #include <algorithm>
 
 #include "diagnose/knowledge/cuda.h"
@@ -7,6 +5,7 @@
 #include "diagnose/loader/error_text.h"
 #include "diagnose/loader/surroundings.h"
 #include "diagnose/process/rules.h"
+#include "diagnose/say.h"
 
 namespace cudiag {
 namespace {
@@ -150,21 +149,21 @@ std::optional<Finding> hidden_cause(const Process& process, const LoadFailure& f
     finding.tid = cause.tid;
     finding.argv = process.argv;
     finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : failure.time_ns;
-    finding.title = fmt::format("the error shown, \"{}\", is a consequence: {}", seen, cause.title);
+    finding.title = say("the error shown, \"{}\", is a consequence: {}", seen, cause.title);
     finding.evidence["visible_error"] = seen;
     finding.evidence["hidden_error"] = failure.error;
     finding.evidence["hidden_by"] =
-        in_chain ? "it is in the chain of causes of the exception shown"
-                 : "it was caught, and the program went on without the library";
+        in_chain ? say("it is in the chain of causes of the exception shown")
+                 : say("it was caught, and the program went on without the library");
     finding.evidence["cause_slug"] = cause.slug;
     if (frames != nullptr) {
         finding.python = *frames;
     }
     finding.fixes = cause.fixes;
     finding.limits = in_chain ? ""
-                              : "that the later error follows from the earlier one is inferred "
-                                "from their order in one "
-                                "process";
+                              : say("that the later error follows from the earlier one is inferred "
+                                    "from their order in one "
+                                    "process");
     return finding;
 }
 

@@ -6,6 +6,7 @@
 #include "diagnose/cuda/suspects.h"
 #include "diagnose/nccl_facts.h"
 #include "diagnose/process/rules.h"
+#include "diagnose/say.h"
 #include "record/format.h"
 
 namespace cudiag {
@@ -31,7 +32,7 @@ void add_unfinished(const Process& process, Finding& finding) {
     finding.evidence["unfinished"] = std::move(launches);
     finding.evidence["unfinished_launches"] = running.pending;
     const CudaLaunch& first = *running.launches.front();
-    finding.title += fmt::format("; the GPU had not finished {}", launch_name(first));
+    finding.title += say("; the GPU had not finished {}", launch_name(first));
     if (running.launches.size() == 1) {
         finding.python = first.python;
     }
@@ -48,8 +49,8 @@ void add_waiting_for_ranks(const Process& process, Finding& finding) {
         const auto number = [](const std::optional<std::uint64_t>& known) {
             return known ? std::to_string(*known) : std::string{"?"};
         };
-        finding.title += fmt::format("; it was in {}, as rank {} of {}", call.name,
-                                     number(call.rank), number(call.ranks));
+        finding.title += say("; it was in {}, as rank {} of {}", call.name, number(call.rank),
+                             number(call.ranks));
         finding.evidence["in_nccl"] = {{"call", call.name},
                                        {"rank", number(call.rank)},
                                        {"ranks", number(call.ranks)},
@@ -69,8 +70,8 @@ void add_exception(const Process& process, Finding& finding) {
     const std::string line = thrown.message.substr(0, thrown.message.find('\n'));
     finding.evidence["exception"] = thrown.type;
     finding.evidence["exception_text"] = line;
-    finding.title += fmt::format(": nobody caught {}{}", thrown.type,
-                                 line.empty() ? "" : ": " + line.substr(0, kLongest));
+    finding.title += say(": nobody caught {}{}", thrown.type,
+                         line.empty() ? "" : ": " + line.substr(0, kLongest));
 }
 
 }  // namespace
@@ -95,11 +96,10 @@ std::optional<Finding> process_killed(const Process& process,
     finding.argv = process.argv;
     finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
     finding.title =
-        signal != 0
-            ? fmt::format("process {} died by SIG{}", process.pid, signal_name(signal))
-            : fmt::format("process {} vanished without an exit: killed by a signal", process.pid);
+        signal != 0 ? say("process {} died by SIG{}", process.pid, signal_name(signal))
+                    : say("process {} vanished without an exit: killed by a signal", process.pid);
     finding.evidence["signal"] =
-        signal != 0 ? fmt::format("SIG{}", signal_name(signal)) : "not seen";
+        signal != 0 ? fmt::format("SIG{}", signal_name(signal)) : say("not seen");
     auto last = nlohmann::ordered_json::array();
     const std::size_t from = process.failures.size() > 5 ? process.failures.size() - 5 : 0;
     for (std::size_t i = from; i < process.failures.size(); ++i) {
@@ -107,16 +107,17 @@ std::optional<Finding> process_killed(const Process& process,
     }
     finding.evidence["last_events"] = std::move(last);
     finding.evidence["exit_path"] =
-        aborted ? "abort()" : "none of exit, _exit, quick_exit, abort or exec was called";
+        aborted ? "abort()" : say("none of exit, _exit, quick_exit, abort or exec was called");
     if (aborted) {
         add_exception(process, finding);
     }
     add_unfinished(process, finding);
     add_waiting_for_ranks(process, finding);
-    finding.limits = signal != 0 ? "names the signal, not its sender"
-                                 : "which signal it was is known to the parent process only (start "
-                                   "it with `cudiag run` to have it "
-                                   "noted); a raw exit system call looks the same";
+    finding.limits = signal != 0
+                         ? say("names the signal, not its sender")
+                         : say("which signal it was is known to the parent process only (start "
+                               "it with `cudiag run` to have it "
+                               "noted); a raw exit system call looks the same");
     return finding;
 }
 
@@ -136,7 +137,7 @@ std::optional<Finding> incomplete(const Losses& lost, const std::string& file, s
     finding.evidence["torn_records"] = lost.torn_records;
     finding.evidence["refused_threads"] = lost.refused_threads;
     finding.evidence["damage"] = lost.damage;
-    finding.limits = "what is missing is not known; what is shown is whole";
+    finding.limits = say("what is missing is not known; what is shown is whole");
     return finding;
 }
 
@@ -144,7 +145,7 @@ std::optional<Finding> incomplete(const Losses& lost, const std::string& file, s
 
 std::optional<Finding> record_incomplete(const Process& process) {
     auto finding = incomplete(process.lost, process.recording,
-                              fmt::format("the recording of process {} is not whole", process.pid));
+                              say("the recording of process {} is not whole", process.pid));
     if (finding) {
         finding->pid = process.pid;
         finding->argv = process.argv;
@@ -154,8 +155,9 @@ std::optional<Finding> record_incomplete(const Process& process) {
 }
 
 std::optional<Finding> journal_incomplete(const Facts& facts) {
-    auto finding = incomplete(facts.build.lost, facts.run_directory + "/" + kJournalName,
-                              "the journal of the build is not whole: steps of it may be missing");
+    auto finding =
+        incomplete(facts.build.lost, facts.run_directory + "/" + kJournalName,
+                   say("the journal of the build is not whole: steps of it may be missing"));
     if (finding && !facts.processes.empty()) {
         finding->pid = facts.processes.front().root_pid;
         finding->argv = facts.processes.front().argv;
