@@ -40,6 +40,7 @@ from builds import need_gcc_after, ninja_build, nvrtc_program, only, python_head
 from doctor import Diagnosis  # noqa: F401
 from drivers import fake_driver, no_real_driver  # noqa: F401
 from expectations import describe, ends, has, matches, missing_evidence, same  # noqa: F401
+from language import english_in
 from machine import CannotRun, control_group, hide_toolkit, in_mount_namespace, joins, mount_point  # noqa: F401
 from machine import hide_toolkit_programs_and_headers, need_program, without_root_privileges  # noqa: F401
 from measuring import measuring_driver  # noqa: F401
@@ -105,7 +106,7 @@ class World(Environment):
         if fresh:
             shutil.rmtree(fresh)
             as_it_was.rename(fresh)
-        shimmed = {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs)} | (env or {})
+        shimmed = {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs), "CUDIAG_LANG": "en"} | (env or {})
         run = Run(self, command, runs, *self.alone(*command, env=shimmed, **options), alone)
         run.is_the_twin()
         return run
@@ -128,7 +129,7 @@ class Running:
     def __init__(self, world, command, runs, env, options):
         self.world, self.command, self.runs = world, command, runs
         self._files = [runs.with_suffix(".stdout"), runs.with_suffix(".stderr")]
-        shimmed = {} if WORLDS_ONLY else {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs)}
+        shimmed = {} if WORLDS_ONLY else {"LD_PRELOAD": str(LIBRARY), "CUDIAG_DIR": str(runs), "CUDIAG_LANG": "en"}
         with open(self._files[0], "w") as stdout, open(self._files[1], "w") as stderr:
             self.process = subprocess.Popen([str(c) for c in command], env=world.variables(shimmed | env), stdout=stdout,
                                             stderr=stderr, cwd=options.pop("cwd", world.root), start_new_session=True, **options)
@@ -244,7 +245,17 @@ class Run:
             errors = [f for f in self._report["findings"] if f["severity"] == "error"]
             if asked.status != (1 if errors else 0):
                 fail(f"cudiag report: exit status {asked.status} with {len(errors)} findings of severity error\n{asked}")
+            self._is_told_in_chinese(asked)
         return self._report
+
+    def _is_told_in_chinese(self, asked):
+        """The same report in Chinese: the same status, and no sentence in English but others' own words."""
+        told = self.world.cudiag("report", self.run_directory(), runs=self.runs, env={"CUDIAG_LANG": "zh", "COLUMNS": "160"})
+        if told.status != asked.status:
+            fail(f"exit status {told.status} in Chinese, {asked.status} in English\n{told}")
+        english = english_in(told.stdout, self._report, self.stdout, self.stderr.split("\ncudiag: ")[0])
+        if english:
+            fail(f"English in the Chinese report: {english}\n{told}")
 
     def findings(self):
         return [Finding(self, f) for f in self.report()["findings"]]
@@ -402,7 +413,7 @@ def _cudiag(self, *words, runs=None, env=None, **options):
     if WORLDS_ONLY:
         _the_end()
     words = [str(w) for w in words]
-    given = ({"CUDIAG_DIR": str(runs)} if runs else {}) | (env or {})
+    given = {"CUDIAG_LANG": "en"} | ({"CUDIAG_DIR": str(runs)} if runs else {}) | (env or {})
     done = subprocess.run([str(COMMAND), *words], env=self.variables(given), capture_output=True, text=True,
                           errors="replace", timeout=LIMIT_S, cwd=self.root, **options)
     return Asked(words, done.returncode, done.stdout, done.stderr)
