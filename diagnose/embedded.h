@@ -6,8 +6,8 @@
 
 namespace cudiag {
 
-// Bytes of knowledge/NAME, explain/NAME or present/NAME.css; empty if there is no such file. What is
-// in another language is named with its folder: "zh/build-slow.md". Valid for ever.
+// Bytes of knowledge/NAME, explain/NAME or present/NAME.css; empty if there is no such file. What
+// is in another language is named with its folder: "zh/build-slow.md". Valid for ever.
 std::string_view embedded_file(std::string_view name);
 
 // Names of all of them.

@@ -168,11 +168,12 @@ std::string why_no_substitute(const Copy& copy, const ElfRead& read, const std::
     }
     if (!copy.same_soname) {
         const LibraryRelease* release = library_release(copy.soname);
-        return say(
-            "its SONAME is {}{}, not {}: another ABI", copy.soname.empty() ? say("absent") : copy.soname,
-            release != nullptr && !release->cuda.empty() ? fmt::format(" (CUDA {})", release->cuda)
-                                                         : std::string{},
-            soname);
+        return say("its SONAME is {}{}, not {}: another ABI",
+                   copy.soname.empty() ? say("absent") : copy.soname,
+                   release != nullptr && !release->cuda.empty()
+                       ? fmt::format(" (CUDA {})", release->cuda)
+                       : std::string{},
+                   soname);
     }
     return {};
 }

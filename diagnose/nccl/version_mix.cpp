@@ -111,8 +111,9 @@ std::optional<Finding> nccl_other_than_torchs(const Process& process) {
     finding.pid = process.pid;
     finding.argv = process.argv;
     finding.time_ns = process.end_time_ns != 0 ? process.end_time_ns : process.start_time_ns;
-    finding.title = say("the NCCL in this process is {}, {} than the {} that torch {} asks for",
-                        version, order < 0 ? say("older") : say("newer"), wanted->version, wanted->torch);
+    finding.title =
+        say("the NCCL in this process is {}, {} than the {} that torch {} asks for", version,
+            order < 0 ? say("older") : say("newer"), wanted->version, wanted->torch);
     const auto owner = owner_of(nccl->path);
     finding.evidence["nccl"] = nccl->path;
     finding.evidence["nccl_version"] = version;
