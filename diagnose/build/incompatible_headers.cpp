@@ -89,7 +89,7 @@ std::optional<Finding> build_incompatible_headers(const BuildCase& c) {
             finding.evidence["header"] = pair->header;
             finding.evidence["source"] = c.source();
             for (const std::string& remedy : pair->remedies) {
-                finding.fixes.push_back({.text = remedy, .command = ""});
+                finding.fixes.push_back({.text = say_known(remedy), .command = ""});
             }
             finding.limits =
                 say("inferred from the two releases: the compiler's own words are not recorded");

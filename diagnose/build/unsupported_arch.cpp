@@ -58,7 +58,7 @@ std::string origin_of(const BuildCase& c, const std::string& architecture,
         }
     }
     if (list.empty()) {
-        return script + say(", or the GPUs that torch saw: TORCH_CUDA_ARCH_LIST is not set");
+        return say("{}, or the GPUs that torch saw: TORCH_CUDA_ARCH_LIST is not set", script);
     }
     for (const std::string& piece : split(list, ';')) {
         for (const std::string& entry : split(piece, ' ')) {
@@ -67,7 +67,7 @@ std::string origin_of(const BuildCase& c, const std::string& architecture,
             }
         }
     }
-    return script + say(": TORCH_CUDA_ARCH_LIST does not name it");
+    return say("{}: TORCH_CUDA_ARCH_LIST does not name it", script);
 }
 
 std::string list_without(const std::string& list, const ToolkitRelease& toolkit) {

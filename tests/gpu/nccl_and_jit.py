@@ -110,9 +110,9 @@ def watchdog():
     with tempfile.TemporaryDirectory() as directory:
         began = time.time()
         process = start([sys.executable, "-c", WATCHDOG], directory, MASTER_ADDR="127.0.0.1", MASTER_PORT=29562, RANK=0, WORLD_SIZE=1,
-                        TORCH_NCCL_DUMP_ON_TIMEOUT=0, TORCH_NCCL_ENABLE_MONITORING=0)      # else it collects stacks for a minute first
+                        TORCH_NCCL_DUMP_ON_TIMEOUT=0, TORCH_NCCL_ENABLE_MONITORING=0)      # it ends when the kernel does: 70 to 75 s
         try:
-            out, err = process.communicate(timeout=70)
+            out, err = process.communicate(timeout=200)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()

@@ -5,7 +5,7 @@ import re
 # Four words in a row, all small letters: no name, path, command or symbol looks so.
 SENTENCE = re.compile(r"\b[a-z]+[,;:]? [a-z']+[,;:]? [a-z']+[,;:]? [a-z']+\b")
 # Evidence that holds what others said, what ran, or the source of a figure.
-OTHERS = {"error", "visible_error", "hidden_error", "last_error", "driver_log", "jit_log", "log", "output", "said", "argv",
+OTHERS = {"error", "visible_error", "hidden_error", "last_error", "driver_log", "jit_log", "log", "output", "said", "argv", "started_by",
           "demangled", "symbol", "tracking", "result", "call", "minimum_from"}
 # libc's own words for errno, which it has in English where no other locale is set.
 LIBC = ["No such file or directory", "Not a directory", "Too many levels of symbolic links"]
