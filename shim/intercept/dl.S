@@ -29,8 +29,7 @@
     .size \name, . - \name
 .endm
 
-// Two arguments, the return address, and where the first argument is kept (what it holds afterwards is handed on), to `function`, then on
-// to what it gives.
+// Two arguments and the return address to `function`, then on to what it gives.
 .macro NOTE_AND_JUMP function
     pushq %rdi
     .cfi_adjust_cfa_offset 8
@@ -39,7 +38,6 @@
     subq $8, %rsp
     .cfi_adjust_cfa_offset 8
     movq 24(%rsp), %rdx
-    leaq 16(%rsp), %rcx
     call \function
     addq $8, %rsp
     .cfi_adjust_cfa_offset -8
@@ -186,7 +184,6 @@ LEAVE \name
 ENTRY dlopen
     SAVE_ARGUMENTS
     mov x2, x30
-    add x3, sp, #16
     bl cudiag_enter_dlopen
     RESTORE_AND_JUMP
 LEAVE dlopen

@@ -20,6 +20,9 @@
 #include "shim/python.h"
 #include "shim/session.h"
 
+// The linker's: where this library begins.
+extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;
+
 namespace cudiag {
 namespace {
 
@@ -75,10 +78,11 @@ bool is_import(const FieldValue* frames, size_t count) {
 }
 
 void note_failure(EntryKind kind, const Asked* asked, const char* text, const LoadError& error) {
-    const bool breakage = asked != nullptr && kind == EntryKind::dlopen_failed &&
-                          is_breakage(asked->name, error, is_linker_script(asked->name));
+    bool breakage = asked != nullptr && kind == EntryKind::dlopen_failed &&
+                    is_breakage(asked->name, error, is_linker_script(asked->name));
+    const bool module = asked != nullptr && is_python_module(asked->name);
     if (!open_session()) {
-        if (breakage) {
+        if (breakage && !module) {
             note_breakage();
         }
         return;
@@ -101,14 +105,18 @@ void note_failure(EntryKind kind, const Asked* asked, const char* text, const Lo
                 FieldValue::of(Field::link_namespace, static_cast<uint64_t>(asked->name_space));
         }
     }
-    if (breakage) {
-        fields[count++] = FieldValue::of(Field::certain, uint64_t{1});
-    }
     PythonFrames frames;
     const size_t own = count;
     count += frames.collect(fields + count);
+    // Of a Python that cannot be looked into (ncu has one within itself) the import may be one that
+    // does well without.
+    breakage = breakage && !(module && count == own);
+    const size_t of_python = count;
+    if (breakage) {
+        fields[count++] = FieldValue::of(Field::certain, uint64_t{1});
+    }
     (void)note(kind, fields, count);
-    if (breakage && !is_import(fields + own, count - own)) {
+    if (breakage && !is_import(fields + own, of_python - own)) {
         note_breakage();
         explain_early();
     }
@@ -158,52 +166,8 @@ void enter(const char* file, int mode, uintptr_t caller, const long* name_space)
     }
 }
 
-struct Standing {
-    const char* file;
-    uintptr_t next;      // the dlopen that comes after ours
-    bool is_ours;        // the file is this library
-    const char* behind;  // whose `next` is, if that is not libc
-    void* of_libc;       // libc's own dlopen
-};
-
-bool begins_with(const char* text, const char* begin) {
-    return strncmp(text, begin, strlen(begin)) == 0;
-}
-
-int find_standing(struct dl_phdr_info* info, size_t /*size*/, void* data) {
-    auto& standing = *static_cast<Standing*>(data);
-    const char* const path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-    const char* const soname = soname_of(*info);
-    if (holds_this_code(*info)) {
-        standing.is_ours = strcmp(path, standing.file) == 0;
-    } else if (soname != nullptr &&
-               (begins_with(soname, "libc.") || begins_with(soname, "libdl."))) {
-        void* const own = exported_address(*info, "dlopen");
-        standing.of_libc = standing.of_libc != nullptr ? standing.of_libc : own;
-    } else if (holds_address(*info, standing.next) && path[0] != '\0') {
-        standing.behind = path;
-    }
-    return 0;
-}
-
-// A library that stands in for dlopen as we do may ask dladdr whose `dlopen` is, to open itself:
-// so does Nsight Compute's libcuda-injection.so, which hands itself out for libcuda.so.1. With ours
-// before its own, dladdr names us; what it means is itself, and libc's dlopen, where its own would
-// have gone on to. Who calls does not tell: it may jump. True if it was so: `file` is changed.
-bool is_meant_for_behind(const char*& file, void*& dlopen) {
-    constexpr char kOurs[] = "libcudiag.so";
-    const size_t length = file == nullptr ? 0 : strlen(file);
-    if (length < sizeof kOurs || strcmp(file + length - (sizeof kOurs - 1), kOurs) != 0) {
-        return false;
-    }
-    Standing standing{file, reinterpret_cast<uintptr_t>(dlopen), false, nullptr, nullptr};
-    (void)dl_iterate_phdr(find_standing, &standing);
-    if (!standing.is_ours || standing.behind == nullptr || standing.of_libc == nullptr) {
-        return false;
-    }
-    file = standing.behind;
-    dlopen = standing.of_libc;
-    return true;
+bool is_our_base(const void* base) {
+    return base == static_cast<const void*>(&__ehdr_start);
 }
 
 }  // namespace
@@ -212,13 +176,9 @@ bool is_meant_for_behind(const char*& file, void*& dlopen) {
 extern "C" {
 
 // Called by the entries in dl.S, which jump to what these return.
-void* cudiag_enter_dlopen(const char* file, int mode, uintptr_t caller, const char** handed_on) {
-    void* next = cudiag::or_nothing(cudiag::originals_with_loader().dlopen);
-    *handed_on = file;
-    if (!cudiag::is_meant_for_behind(*handed_on, next)) {
-        cudiag::enter(file, mode, caller, nullptr);
-    }
-    return next;
+void* cudiag_enter_dlopen(const char* file, int mode, uintptr_t caller) {
+    cudiag::enter(file, mode, caller, nullptr);
+    return cudiag::or_nothing(cudiag::originals_with_loader().dlopen);
 }
 
 void* cudiag_enter_dlmopen(long name_space, const char* file, int mode, uintptr_t caller) {
@@ -236,5 +196,19 @@ CUDIAG_EXPORT char* dlerror() {
         cudiag::settle(text);
     }
     return text;
+}
+
+// Of a function that we stand before, what is said without us. A library that stands in for dlopen
+// behind us asks whose `dlopen` is, to find its own file and hand it out for libcuda.so.1 (Nsight
+// Compute's libcuda-injection.so): it would hand out ours.
+CUDIAG_EXPORT int dladdr(const void* address, Dl_info* info) {
+    const auto real = cudiag::originals_with_loader().dladdr;
+    const int found = real == nullptr ? 0 : real(address, info);
+    if (found == 0 || info->dli_saddr != address || info->dli_sname == nullptr ||
+        !cudiag::is_our_base(info->dli_fbase)) {
+        return found;
+    }
+    void* const next = cudiag::find_symbol(info->dli_sname);
+    return next == nullptr ? found : real(next, info);
 }
 }
