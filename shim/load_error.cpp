@@ -83,6 +83,11 @@ bool is_about_another_call(const LoadError& error) {
     return has_any(error.subject, kOtherCalls);
 }
 
+bool is_python_module(const char* asked) {
+    return strstr(asked, ".cpython-") != nullptr || strstr(asked, ".abi3.so") != nullptr ||
+           strstr(asked, "/lib-dynload/") != nullptr;
+}
+
 bool is_breakage(const char* asked, const LoadError& error, bool is_linker_script) {
     if (error.subject_length == 0 || has_any(error.subject, kBadCalls)) {
         return false;

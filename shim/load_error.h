@@ -23,6 +23,9 @@ bool is_about_symbol(const LoadError& error);
 // The text of a dlclose, dlinfo or dlsym that was used wrongly: no library failed to load.
 bool is_about_another_call(const LoadError& error);
 
+// Is the file called like a module that only Python opens?
+bool is_python_module(const char* asked);
+
 // Breakage, not a probe: what was asked for is there, and something that it needs is not, or it is
 // no good itself. Everybody probes for the driver, and for libfoo.so, which may be ld's script:
 // `is_linker_script` says whether the file asked for is one.

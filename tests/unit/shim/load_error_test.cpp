@@ -75,6 +75,17 @@ TEST(LoadErrorTest, ABareNameThatWasFoundAndLacksSomethingIsBreakage) {
     EXPECT_TRUE(breakage("libx.so", "/lib/libx.so: cannot allocate memory in static TLS block"));
 }
 
+TEST(LoadErrorTest, ModulesOfPythonAreKnownByTheirNames) {
+    for (const char* name : {"/usr/lib/python3.12/lib-dynload/_bz2.cpython-312-x86_64-linux-gnu.so",
+                             "/a/torch/_C.cpython-311-x86_64-linux-gnu.so", "/a/_rust.abi3.so",
+                             "/opt/python/lib/python2.7/lib-dynload/bz2.so"}) {
+        EXPECT_TRUE(is_python_module(name)) << name;
+    }
+    for (const char* name : {"libpython3.12.so.1.0", "/a/libx.so", ""}) {
+        EXPECT_FALSE(is_python_module(name)) << name;
+    }
+}
+
 TEST(LoadErrorTest, AWrongCallIsNobodysBreakage) {
     EXPECT_FALSE(breakage("/a/x.so", "invalid mode for dlopen(): Invalid argument"));
     EXPECT_FALSE(breakage("/a/x.so", "/a/x.so: invalid mode for dlopen(): Invalid argument"));
