@@ -2,7 +2,7 @@
 
     python3 tests/gpu/optimizer_profile.py BIN [PART...]        BIN: the directory of cudiag, libcudiag.so and libcudiag-cupti.so
 
-Parts (all by default): variants, predict, sessions, graphs, cost, story, jit, eight_bit. OUT, a directory in the environment: recordings are kept there.
+Parts (all by default): variants, predict, sessions, graphs, cost, story, jit, cpu, eight_bit. OUT, a directory in the environment: recordings are kept there.
 Exit status 77 without a GPU and torch, 1 if something is not as it should be.
 """
 import gzip
@@ -18,7 +18,7 @@ import tempfile
 import time
 
 BIN = pathlib.Path(sys.argv[1]).resolve()
-PARTS = sys.argv[2:] or ["variants", "predict", "sessions", "graphs", "story", "jit", "eight_bit", "cost"]
+PARTS = sys.argv[2:] or ["variants", "predict", "sessions", "graphs", "story", "jit", "cpu", "eight_bit", "cost"]
 OUT = os.environ.get("OUT")
 wrong = []
 
@@ -111,6 +111,26 @@ s = torch.compile(lambda: o.step())
 for _ in range(4): s()
 torch.cuda.synchronize()
 print("done", float(p[0].sum()) == float(p[0].sum()))
+"""
+
+
+# An optimizer whose parameters lie in the host's memory, as offloading has it: gradients come down, parameters go up.
+OFFLOADED = """
+import sys, torch
+from deepspeed.ops.adam import DeepSpeedCPUAdam
+p = [torch.nn.Parameter(torch.randn(1 << 22).pin_memory()) for _ in range(16)]
+for each in p: each.grad = torch.zeros_like(each).pin_memory()
+there = [each.detach().cuda() for each in p]
+o = DeepSpeedCPUAdam(p, lr=1e-3)
+if len(sys.argv) > 1: torch.set_num_threads(int(sys.argv[1]))
+for step in range(40):
+    for here, up in zip(p, there):
+        here.grad.copy_(up * 0.5, non_blocking=True)
+    torch.cuda.synchronize()
+    o.step()
+    for here, up in zip(p, there):
+        up.copy_(here.detach(), non_blocking=True)
+torch.cuda.synchronize()
 """
 
 
@@ -301,6 +321,28 @@ def jit():
             agrees("deepspeed", profile, json.loads(done.stdout.strip().splitlines()[-1]))
             expect("deepspeed: told", profile["optimizers"][0]["implementation"] == "deepspeed", json.dumps(profile["optimizers"][0]))
             print(done.stderr[-3000:])
+
+
+def cpu():
+    """DeepSpeed's CPUAdam over offloaded parameters: with all threads, and with one."""
+    if subprocess.run([sys.executable, "-c", "import deepspeed"], capture_output=True).returncode != 0:
+        print("no deepspeed: not run")
+        return
+    with tempfile.TemporaryDirectory() as extensions:
+        for threads in ((), ("1",)):
+            what = f"cpu, {threads[0] if threads else 'all'} threads"
+            done, report = run(OFFLOADED, *threads, TORCH_EXTENSIONS_DIR=extensions)
+            profile = one_profile(what, done, report)
+            if profile is None:
+                return
+            complete(what, profile)
+            told = profile["optimizers"][0]
+            findings = {f["slug"]: f for f in report["findings"]}
+            expect(f"{what}: told", told["implementation"] == "cpu" and "optimizer-cpu-bound" in findings, json.dumps(told)[:600])
+            if "optimizer-cpu-bound" in findings:
+                finding = findings["optimizer-cpu-bound"]
+                expect(f"{what}: threads", not threads or (finding["evidence"]["threads"] == 1 and finding["fixes"]), finding["title"], json.dumps(finding["evidence"]),
+                       [fix["command"] or fix["text"] for fix in finding["fixes"]])
 
 
 if subprocess.run([sys.executable, "-c", "import torch, sys; sys.exit(0 if torch.cuda.is_available() else 77)"], capture_output=True).returncode != 0:
