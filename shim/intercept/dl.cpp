@@ -20,9 +20,6 @@
 #include "shim/python.h"
 #include "shim/session.h"
 
-// The linker's: where this library begins.
-extern "C" __attribute__((visibility("hidden"))) const char __ehdr_start;
-
 namespace cudiag {
 namespace {
 
@@ -166,10 +163,6 @@ void enter(const char* file, int mode, uintptr_t caller, const long* name_space)
     }
 }
 
-bool is_our_base(const void* base) {
-    return base == static_cast<const void*>(&__ehdr_start);
-}
-
 }  // namespace
 }  // namespace cudiag
 
@@ -204,8 +197,10 @@ CUDIAG_EXPORT char* dlerror() {
 CUDIAG_EXPORT int dladdr(const void* address, Dl_info* info) {
     const auto real = cudiag::originals_with_loader().dladdr;
     const int found = real == nullptr ? 0 : real(address, info);
+    Dl_info ours;
     if (found == 0 || info->dli_saddr != address || info->dli_sname == nullptr ||
-        !cudiag::is_our_base(info->dli_fbase)) {
+        real(reinterpret_cast<const void*>(&cudiag_enter_dlopen), &ours) == 0 ||
+        ours.dli_fbase != info->dli_fbase) {
         return found;
     }
     void* const next = cudiag::find_symbol(info->dli_sname);
