@@ -3,6 +3,7 @@
     python3 tests/gpu/optimizer_profile.py BIN [PART...]        BIN: the directory of cudiag, libcudiag.so and libcudiag-cupti.so
 
 Parts (all by default): variants, predict, sessions, graphs, cost, story, jit, cpu, eight_bit. OUT, a directory in the environment: recordings are kept there.
+PAIRS: how often `cost` runs each way (5, which takes six minutes).
 Exit status 77 without a GPU and torch, 1 if something is not as it should be.
 """
 import gzip
@@ -272,10 +273,10 @@ def graphs():
 
 def cost():
     """A step alone and profiled, in runs that alternate: while it is recorded, behind that, and of the whole run."""
-    steps = 300
+    steps = 200
     for what, arguments in (("GPU-bound", (4096, 24, 4096, steps, '{"fused": true}')), ("host-bound", (256, 40, 64, steps, '{"fused": true}'))):
         window, after, bare, own = [], [], [], []
-        for number in range(5):
+        for number in range(int(os.environ.get("PAIRS", "5"))):
             for profile in (("", "optimizer"), ("optimizer", ""))[number % 2]:
                 done, report = run(TRAINING, *arguments, profile=profile)
                 if done.returncode:
