@@ -375,6 +375,12 @@ void add_cuda_facts(const Recording& recording, Process& process) {
             case EntryKind::runtime_error_asked:
                 process.runtime_errors.push_back(runtime_error_of(entry));
                 break;
+            case EntryKind::cuda_context_gone:
+                process.contexts_gone.push_back({.time_ns = entry.realtime_ns,
+                                                 .call = std::string{entry.text(Field::name)},
+                                                 .caller = std::string{entry.text(Field::caller)},
+                                                 .python = frames_of(entry)});
+                break;
             case EntryKind::cuda_call_failed: {
                 FailedCudaCall call = failed_call_of(entry);
                 call.log = log.take(entry);

@@ -199,7 +199,8 @@ Process facts_of(const Recording& recording) {
             case EntryKind::optimizer_step:  // of profiles: diagnose/optimizer/recorded.cpp
             case EntryKind::cuda_core:
             case EntryKind::cuda_code_slow:
-            case EntryKind::runtime_error_asked:  // of CUDA: add_cuda_facts
+            case EntryKind::runtime_error_asked:
+            case EntryKind::cuda_context_gone:  // of CUDA: add_cuda_facts
             case EntryKind::nccl_call:            // of NCCL: add_nccl_facts
             case EntryKind::exec:
             case EntryKind::given_up:

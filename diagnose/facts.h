@@ -82,6 +82,14 @@ struct RuntimeError {
     std::vector<PythonFrame> python;
 };
 
+// A context of CUDA was destroyed.
+struct ContextGone {
+    std::uint64_t time_ns = 0;
+    std::string call;    // of the driver
+    std::string caller;  // module that called; "" if unknown
+    std::vector<PythonFrame> python;
+};
+
 // The libcuda that the process asked.
 struct CudaDriver {
     std::string path;
@@ -196,6 +204,7 @@ struct Process {
     std::vector<FailedCudaCall> cuda_failures;  // in their order; repeats are left out
     std::vector<SlowCode> slow_code;
     std::vector<RuntimeError> runtime_errors;
+    std::vector<ContextGone> contexts_gone;
     std::vector<NcclCall> nccl_calls;
     std::vector<CudaLaunch> launches;  // by time; those that the driver refused are not
     std::uint64_t launches_lost = 0;   // older ones, overwritten

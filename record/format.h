@@ -131,6 +131,7 @@ enum class EntryKind : std::uint16_t {
                             // cuda_call_failed; handle, of a kernel
     runtime_error_asked = 43,  // the words for an error of cudart were asked for: name, error,
                                // text, path of cudart, caller, frames
+    cuda_context_gone = 44,    // a context was destroyed: name (of the call), caller, frames
 };
 
 // Fields of an entry: id, length and bytes. An entry may hold a field several times; order is kept.

@@ -22,8 +22,9 @@ std::optional<Finding> cuda_cannot_start(const Process& process, const Machine& 
 
 std::optional<Finding> cuda_gave_an_error(const Process& process) {
     using RunningRule = std::optional<Finding> (*)(const RunningCase&);
-    constexpr RunningRule kRules[] = {cuda_async_error, cuda_no_kernel_image, cuda_ptx_rejected,
-                                      cuda_launch_config, cuda_out_of_memory};
+    constexpr RunningRule kRules[] = {cuda_context_destroyed, cuda_async_error,
+                                      cuda_no_kernel_image,   cuda_ptx_rejected,
+                                      cuda_launch_config,     cuda_out_of_memory};
     const std::optional<RunningCase> c = running_case_of(process);
     if (!c) {
         return std::nullopt;

@@ -9,6 +9,7 @@
 
 namespace cudiag {
 
+std::optional<Finding> cuda_context_destroyed(const RunningCase& c);
 std::optional<Finding> cuda_async_error(const RunningCase& c);
 std::optional<Finding> cuda_no_kernel_image(const RunningCase& c);
 std::optional<Finding> cuda_ptx_rejected(const RunningCase& c);

@@ -59,6 +59,7 @@ CudaError error_of(DataObject& entry) {
     error.text = entry.optional_text("text");
     error.meaning = entry.text("meaning");
     error.sticky = entry.flag("sticky");
+    error.of_gone_context = entry.flag("of_gone_context");
     error.probe = entry.flag("probe");
     error.source = entry.text("source");
     entry.nothing_else();

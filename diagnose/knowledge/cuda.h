@@ -22,6 +22,7 @@ struct CudaError {
     std::string text;                   // cudaGetErrorString's words; "" if it has none
     std::string meaning;                // one plain sentence
     bool sticky = false;                // the process must end to use CUDA again
+    bool of_gone_context = false;       // what calls get that use a context after its end
     bool probe = false;                 // programs ask for it on purpose and go on
     std::string source;
 };

@@ -60,6 +60,23 @@ void add_waiting_for_ranks(const Process& process, Finding& finding) {
     }
 }
 
+// Who uses a stream of a context that is gone may be killed for it by cudart itself (SIGSEGV, seen
+// on an H200 after cudaDeviceReset).
+void add_context_gone(const Process& process, int signal, Finding& finding) {
+    const bool sent = signal != 0 && signal != SIGSEGV && signal != SIGBUS && signal != SIGABRT;
+    if (process.contexts_gone.empty() || sent) {
+        return;
+    }
+    const ContextGone& gone = process.contexts_gone.back();
+    finding.title += say("; {} had destroyed a context of CUDA before", gone.call);
+    finding.evidence["context_destroyed_by"] = gone.call;
+    if (!gone.python.empty()) {
+        const PythonFrame& frame = gone.python.front();
+        finding.evidence["context_destroyed_at"] =
+            say("{}:{} in {}", frame.file, frame.line, frame.function);
+    }
+}
+
 // The exception that nobody caught, where that is what ended it.
 void add_exception(const Process& process, Finding& finding) {
     if (process.exceptions.empty() || !process.exceptions.front().native) {
@@ -113,6 +130,7 @@ std::optional<Finding> process_killed(const Process& process,
     }
     add_unfinished(process, finding);
     add_waiting_for_ranks(process, finding);
+    add_context_gone(process, signal, finding);
     finding.limits = signal != 0
                          ? say("names the signal, not its sender")
                          : say("which signal it was is known to the parent process only (start "

@@ -20,6 +20,7 @@ enum class Role : uint8_t {
     start,  // the driver has answered
     resolver,
     context_made,
+    context_gone,
     context_wait,  // what was launched before is done
     stream_wait,
     stream_wait_ptsz,

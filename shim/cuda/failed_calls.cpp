@@ -229,6 +229,25 @@ __attribute__((noinline, cold)) void note_failed_call(const DriverCall& call, si
     }
 }
 
+__attribute__((noinline, cold)) void note_context_gone(const DriverCall& call, size_t entry,
+                                                       uintptr_t caller) {
+    const KeepErrno keep;
+    if (session_state() != SessionState::open || in_vfork_child() ||
+        !repeats.is_new(key_of_call(entry, 0, caller))) {
+        return;
+    }
+    Fields fields;
+    char path[kPath];
+    uint64_t offset = 0;
+    (void)module_holding(caller, path, sizeof path, &offset);
+    fields.add(FieldValue::of(Field::name, call.name));
+    fields.add(FieldValue::of(Field::caller, path));
+    fields.add(FieldValue::of(Field::caller_offset, offset));
+    PythonFrames frames;
+    fields.add_frames(frames);
+    (void)fields.note(EntryKind::cuda_context_gone);
+}
+
 void remember_driver() {
     const KeepErrno keep;
     prove_python_memory();  // torch's cuInit has the GIL

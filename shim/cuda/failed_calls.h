@@ -28,6 +28,10 @@ struct CallDetails {
 void note_failed_call(const DriverCall& call, size_t entry, int error, uintptr_t caller,
                       const CallDetails& details);
 
+// A context was destroyed, which all of the process may have used. Noted where there is a recording
+// already (that of a process that launched), as often as a failure. Not async-signal-safe.
+void note_context_gone(const DriverCall& call, size_t entry, uintptr_t caller);
+
 // Is it an error after which the process must end to use CUDA again?
 bool is_sticky(int error);
 

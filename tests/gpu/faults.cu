@@ -1,7 +1,7 @@
 // Faults on purpose: faults KIND [STREAMS BEFORE AFTER]. BEFORE harmless kernels in turn on STREAMS streams, the faulty one on stream 1, AFTER
 // harmless ones; then all is waited for. Exit status 3 with the runtime's words after the first error.
 //
-//   fine time toggled | oob assert misaligned trap loop | block grid shared | noimage badptx memory
+//   fine time toggled | oob assert misaligned trap loop | block grid shared | noimage badptx memory | reset context
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -64,6 +64,37 @@ void load_bad_ptx() {
     const CUresult result = reinterpret_cast<CUresult (*)(CUmodule*, const void*)>(entry)(&module, ptx);
     if (result != CUDA_SUCCESS) {
         std::fprintf(stderr, "cuModuleLoadData: %d\n", static_cast<int>(result));
+        std::exit(3);
+    }
+}
+
+// The driver's own function, as a program that was written for the driver finds it.
+template <class Function>
+Function* of_driver(const char* name) {
+    static void* const driver = dlopen("libcuda.so.1", RTLD_NOW);
+    auto* const function = reinterpret_cast<Function*>(driver == nullptr ? nullptr : dlsym(driver, name));
+    if (function == nullptr) {
+        std::fprintf(stderr, "no %s\n", name);
+        std::exit(3);
+    }
+    return function;
+}
+
+// A context that the program made itself, which cudart then works in.
+CUcontext own_context() {
+    CUcontext own = nullptr;
+    if (of_driver<CUresult(unsigned)>("cuInit")(0) != CUDA_SUCCESS ||
+        of_driver<CUresult(CUcontext*, unsigned, CUdevice)>("cuCtxCreate_v2")(&own, 0, 0) != CUDA_SUCCESS) {
+        std::fputs("no context\n", stderr);
+        std::exit(3);
+    }
+    return own;
+}
+
+void destroy(CUcontext own) {
+    const CUresult result = of_driver<CUresult(CUcontext)>("cuCtxDestroy_v2")(own);
+    if (result != CUDA_SUCCESS) {
+        std::fprintf(stderr, "cuCtxDestroy: %d\n", static_cast<int>(result));
         std::exit(3);
     }
 }
@@ -151,6 +182,7 @@ int main(int argc, char** argv) {
         time_toggled(before);
         return 0;
     }
+    const CUcontext context = is("context") ? own_context() : nullptr;
     float* x = nullptr;
     check(cudaMalloc(&x, 1 << 20), "cudaMalloc");
     check(cudaMemset(x, 0, 1 << 20), "cudaMemset");
@@ -171,6 +203,8 @@ int main(int argc, char** argv) {
     if (is("grid")) { nothing<<<dim3(1, 70000), 32, 0, own>>>(); check(cudaGetLastError(), "nothing<<<(1, 70000)>>>"); }
     if (is("shared")) { nothing<<<1, 32, 100000, own>>>(); check(cudaGetLastError(), "nothing<<<shared>>>"); }
     if (is("memory")) { void* more = nullptr; check(cudaMalloc(&more, size_t{1} << 45), "cudaMalloc"); }
+    if (is("reset")) check(cudaDeviceReset(), "cudaDeviceReset");
+    if (is("context")) destroy(context);
     if (is("badptx")) load_bad_ptx();
     if (is("noimage")) { nothing<<<1, 1>>>(); check(cudaGetLastError(), "nothing"); }
     for (int i = 0; i < after; ++i) {

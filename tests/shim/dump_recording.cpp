@@ -87,6 +87,8 @@ std::string name_of(EntryKind kind) {
             return "cuda_code_slow";
         case EntryKind::runtime_error_asked:
             return "runtime_error_asked";
+        case EntryKind::cuda_context_gone:
+            return "cuda_context_gone";
     }
     return std::to_string(static_cast<int>(kind));
 }

@@ -6,7 +6,8 @@
 It has a GPU of a kind: launches and marks (cuStreamWriteValue32) wait in their streams and are worked off in turn, some behind the host, until
 a kernel named FAKE_DRIVER_FAULTY comes: that one never ends, and every call gives FAKE_DRIVER_FAULT (700) from then on; with FAKE_DRIVER_HANGS=1
 none tells it, the other streams go on, and a wait for it never returns. FAKE_DRIVER_SLOW="cuLaunchKernel=150": how long a call takes, in ms;
-FAKE_DRIVER_CAPABILITY=90: of its GPU. FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
+FAKE_DRIVER_CAPABILITY=90: of its GPU. FAKE_DRIVER_GONE=709: what launches give
+once a context was destroyed (else nothing happens). FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
 
 Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not; FAKE_DRIVER_BARE=1: it does nothing at all, for measuring). cuGetProcAddress answers as the driver's
 does: with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
@@ -88,7 +89,7 @@ int cuDriverGetVersion(int* version) {
 enum { STREAMS = 64, ITEMS = 4096, LAG = 40 };
 struct item { volatile unsigned* address; unsigned value; const char* kernel; };
 static struct stream { unsigned long long handle; struct item items[ITEMS]; unsigned first, count, used; } streams[STREAMS];
-static int dead;
+static int dead, gone;
 static unsigned waiting, handles;
 static const char* names[4096];
 
@@ -126,6 +127,7 @@ static int work(unsigned until) {
 
 static int queue(unsigned long long stream, struct item item) {
     struct stream* into = stream_of(stream);
+    if (gone) return gone;
     if (work(LAG) == 0) {
         into->items[into->count++ % ITEMS] = item;
         ++waiting;
@@ -141,7 +143,9 @@ static const char* kernel_of(unsigned long long function) {
 /* What a call does beyond being told; its result. */
 static int effect(const char* name, unsigned long long a, unsigned long long b, unsigned long long c) {
     if (dead) return dead;
-    if (strcmp(name, "cuModuleGetFunction") == 0 || strcmp(name, "cuLibraryGetKernel") == 0) {
+    if ((strncmp(name, "cuCtxDestroy", 12) == 0 || strncmp(name, "cuDevicePrimaryCtxReset", 23) == 0) && getenv("FAKE_DRIVER_GONE") != NULL) {
+        gone = atoi(getenv("FAKE_DRIVER_GONE"));
+    } else if (strcmp(name, "cuModuleGetFunction") == 0 || strcmp(name, "cuLibraryGetKernel") == 0) {
         names[++handles] = strdup((const char*)(size_t)c);
         *(unsigned long long*)(size_t)a = 0x5000000 + 16 * handles;
     } else if (strcmp(name, "cuKernelGetFunction") == 0) {
