@@ -163,9 +163,10 @@ std::string cost_text(const OwnCost& cost) {
             nanoseconds_text(*cost.period_after), cost.steps_in_window, cost.steps_after);
     }
     return say(
-        "not measured: that takes 20 steps behind the recorded ones (there were {}); "
+        "not measured: that takes 10 recorded steps and 20 behind them (there were {} and {}); "
         "{} in CUPTI's buffers",
-        cost.steps_after, nanoseconds_text(static_cast<double>(cost.in_buffers)));
+        cost.steps_in_window, cost.steps_after,
+        nanoseconds_text(static_cast<double>(cost.in_buffers)));
 }
 
 Json times_json(const Times& times) {

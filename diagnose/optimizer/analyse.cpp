@@ -473,11 +473,13 @@ class Analysis {
             }
             (step.profiled ? inside : behind).push_back(static_cast<double>(*step.period));
         }
-        constexpr std::size_t kEnough = 20;
+        constexpr std::size_t kEnoughInside = 10;  // the shim records 20, the first of which is not
+                                                   // looked at
+        constexpr std::size_t kEnoughBehind = 20;
         OwnCost& cost = profile_.cost;
         cost.steps_in_window = inside.size();
         cost.steps_after = behind.size();
-        if (inside.size() >= kEnough && behind.size() >= kEnough) {
+        if (inside.size() >= kEnoughInside && behind.size() >= kEnoughBehind) {
             cost.period_in_window = times_of(std::move(inside)).median;
             cost.period_after = times_of(std::move(behind)).median;
         }

@@ -44,10 +44,18 @@ std::uint64_t ranks_here(const Process& process) {
     return ranks > 0 ? static_cast<std::uint64_t>(ranks) : 1;
 }
 
+// torch's own number is that of its own OpenMP: an extension may compute with another copy of
+// libgomp (DeepSpeed's does, seen beside torch 2.11), which goes by the environment alone.
+std::optional<std::uint64_t> threads_of(const ProfileCase& c, const Optimizer& optimizer) {
+    return optimizer.library.empty() || !value_in(c.process).empty() ? optimizer.cpu_threads
+                                                                     : std::nullopt;
+}
+
 void add_fixes(const ProfileCase& c, const Optimizer& optimizer, Finding& finding) {
     const std::string value = value_in(c.process);
     const std::uint64_t fair = optimizer.cpus_allowed.value_or(0) / ranks_here(c.process);
-    if (optimizer.cpu_threads && fair > *optimizer.cpu_threads) {
+    const auto threads = threads_of(c, optimizer);
+    if (threads && fair > *threads) {
         finding.fixes.push_back(
             {.text = say("let it use {} threads, {} of this machine's CPUs for each rank", fair,
                          value.empty() ? say("its part") : say("the part")),
@@ -76,10 +84,10 @@ std::optional<Finding> optimizer_cpu_bound(const ProfileCase& c, const Optimizer
     Finding finding = finding_of(c, "optimizer-cpu-bound", Severity::warning);
     finding.title = say("{} computes {} of each {} step on the CPU", optimizer.kind,
                         time_text(optimizer.host.median), time_text(optimizer.period.median));
-    if (optimizer.cpu_threads) {
-        finding.title += *optimizer.cpu_threads == 1
-                             ? say(", with 1 thread")
-                             : say(", with {} threads", *optimizer.cpu_threads);
+    const auto threads = threads_of(c, optimizer);
+    if (threads) {
+        finding.title +=
+            *threads == 1 ? say(", with 1 thread") : say(", with {} threads", *threads);
         if (optimizer.cpus_allowed) {
             finding.title += say(" on {} CPUs", *optimizer.cpus_allowed);
         }
@@ -92,9 +100,8 @@ std::optional<Finding> optimizer_cpu_bound(const ProfileCase& c, const Optimizer
     evidence["copies_ms"] = c.profile.completeness.device_timeline
                                 ? nlohmann::ordered_json(milliseconds(optimizer.copy_time_a_step))
                                 : nlohmann::ordered_json("unknown");
-    if (optimizer.cpu_threads) {
-        evidence["threads"] = *optimizer.cpu_threads;
-    }
+    evidence["threads"] =
+        threads ? nlohmann::ordered_json(*threads) : nlohmann::ordered_json("unknown");
     if (optimizer.cpus_allowed) {
         evidence["cpus_allowed"] = *optimizer.cpus_allowed;
     }

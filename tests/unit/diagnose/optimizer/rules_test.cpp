@@ -205,6 +205,24 @@ TEST(OptimizerCpuBound, NamesThreadsAndWhoSetThem) {
     EXPECT_EQ(finding->fixes[0].command, "OMP_NUM_THREADS=16 python finetune.py");
 }
 
+// torch.set_num_threads(1) is torch's alone: DeepSpeed's extension goes by its own libgomp.
+TEST(OptimizerCpuBound, KnowsTheThreadsOfAnExtensionByTheEnvironmentAlone) {
+    Made run = cpu_run();
+    run.optimizer().library = "/cache/cpu_adam/cpu_adam.so";
+    auto finding = optimizer_cpu_bound(run.rules(), run.optimizer());
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->evidence["threads"], 1);
+    EXPECT_EQ(finding->fixes.size(), 1U);
+    run.process.environment.erase("OMP_NUM_THREADS");
+    finding = optimizer_cpu_bound(run.rules(), run.optimizer());
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->title, "DeepSpeedCPUAdam computes 200 ms of each 500 ms step on the CPU");
+    EXPECT_EQ(finding->evidence["threads"], "unknown");
+    EXPECT_TRUE(finding->fixes.empty());
+    run.optimizer().library.clear();
+    EXPECT_EQ(optimizer_cpu_bound(run.rules(), run.optimizer())->fixes.size(), 1U);
+}
+
 TEST(OptimizerCpuBound, TellsALauncherThatSetsOneThread) {
     Made run = cpu_run();
     Process root;
