@@ -201,7 +201,7 @@ Process facts_of(const Recording& recording) {
             case EntryKind::cuda_code_slow:
             case EntryKind::runtime_error_asked:
             case EntryKind::cuda_context_gone:  // of CUDA: add_cuda_facts
-            case EntryKind::nccl_call:            // of NCCL: add_nccl_facts
+            case EntryKind::nccl_call:          // of NCCL: add_nccl_facts
             case EntryKind::exec:
             case EntryKind::given_up:
             case EntryKind::step_started:  // of the journal

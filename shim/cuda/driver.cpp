@@ -345,10 +345,11 @@ struct Wrapper<entry, int(Arguments...)> {
                                  Noted<kRole>::details(arguments...));
             } else if constexpr (is_wait(kRole)) {
                 waited_for(kRole, began, arguments...);
-            } else if constexpr (kRole == Role::context_gone) {
-                note_context_gone(kCalls[entry], entry, number_of(__builtin_return_address(0)));
             } else {
                 Noted<kRole>::succeeded(arguments...);
+                if constexpr (kRole == Role::context_gone) {
+                    note_context_gone(kCalls[entry], entry, number_of(__builtin_return_address(0)));
+                }
                 if constexpr (readies_code(kRole)) {
                     const CallDetails details = Noted<kRole>::details(arguments...);
                     note_if_slow({.name = kCalls[entry].name,
