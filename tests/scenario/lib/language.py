@@ -15,7 +15,8 @@ def texts_of_others(value, key=""):
     if isinstance(value, dict):
         return [text for k, v in value.items() for text in texts_of_others(v, k)]
     if isinstance(value, list):
-        return [text for v in value for text in texts_of_others(v, key)]
+        told = [", ".join(value)] if key in OTHERS and all(isinstance(v, str) for v in value) else []       # as a line of the report has it
+        return told + [text for v in value for text in texts_of_others(v, key)]
     return [value] if isinstance(value, str) and key in OTHERS else []
 
 
