@@ -19,7 +19,7 @@ inline bool has_nvcc() {
 inline std::string number(std::uint64_t value, std::size_t size) {
     std::string bytes;
     for (std::size_t i = 0; i < size; ++i) {
-        bytes += static_cast<char>(value >> (8 * i) & 0xff);
+        bytes += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xff : 0);
     }
     return bytes;
 }

@@ -24,7 +24,7 @@ constexpr const char* kToolkit = "/usr/local/cuda/bin";
 std::string number(std::uint64_t value, std::size_t size) {
     std::string bytes;
     for (std::size_t i = 0; i < size; ++i) {
-        bytes += static_cast<char>(value >> (8 * i) & 0xff);
+        bytes += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xff : 0);
     }
     return bytes;
 }
