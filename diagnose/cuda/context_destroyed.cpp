@@ -8,31 +8,34 @@
 namespace cudiag {
 namespace {
 
-bool comes_of_it(std::uint64_t error) {
-    const CudaError* known = cuda_error(static_cast<int>(error));
-    return known != nullptr && known->of_gone_context;
-}
-
 struct Use {
     const ContextGone* gone;
     const FailedCudaCall* call;  // nullptr: cudart itself gave the error, without asking the driver
 };
 
-// The first call that failed so behind the newest end of a context that has any: what came after it
-// are its consequences.
+// Of a private context only what is about contexts: libraries make and destroy their own all the
+// time, and what others then do wrong is nothing of theirs.
+bool comes_of(const ContextGone& gone, const std::string& of_gone_context, bool by_driver) {
+    return of_gone_context == "end" || (of_gone_context == "reset" && is_reset(gone)) ||
+           (of_gone_context == "reset by cudart" && is_reset(gone) && !by_driver);
+}
+
+// The newest end of a context before the error that ended the program, and the first call behind it
+// that gave this error: what came after it are its consequences.
 std::optional<Use> first_use(const RunningCase& c) {
+    const CudaError* known = cuda_error(c.told.code);
+    const auto& calls = c.process.cuda_failures;
     const auto& ends = c.process.contexts_gone;
-    for (auto gone = ends.rbegin(); gone != ends.rend(); ++gone) {
-        const auto& calls = c.process.cuda_failures;
+    for (auto gone = ends.rbegin(); known != nullptr && gone != ends.rend(); ++gone) {
         const auto call =
             std::find_if(calls.begin(), calls.end(), [&](const FailedCudaCall& failed) {
-                return failed.time_ns > gone->time_ns && comes_of_it(failed.error);
+                return failed.time_ns > gone->time_ns &&
+                       failed.error == static_cast<std::uint64_t>(c.told.code);
             });
-        if (call != calls.end()) {
-            return Use{&*gone, &*call};
-        }
-        if (c.failed == nullptr && c.told.time_ns > gone->time_ns) {
-            return Use{&*gone, nullptr};
+        const bool by_driver = call != calls.end();
+        const bool after = by_driver || (c.failed == nullptr && c.told.time_ns > gone->time_ns);
+        if (after && comes_of(*gone, known->of_gone_context, by_driver)) {
+            return Use{&*gone, by_driver ? &*call : nullptr};
         }
     }
     return std::nullopt;
@@ -40,9 +43,7 @@ std::optional<Use> first_use(const RunningCase& c) {
 
 // As people call it.
 std::string name_of(const ContextGone& gone) {
-    return gone.call.rfind("cuDevicePrimaryCtxReset", 0) == 0
-               ? say("{}, which is what cudaDeviceReset calls", gone.call)
-               : gone.call;
+    return is_reset(gone) ? say("{}, which is what cudaDeviceReset calls", gone.call) : gone.call;
 }
 
 std::string place_of(const ContextGone& gone) {
@@ -64,7 +65,7 @@ std::string after(std::uint64_t ns) {
 std::optional<Finding> cuda_context_destroyed(const RunningCase& c) {
     constexpr int kDestroyed = 709;  // CUDA_ERROR_CONTEXT_IS_DESTROYED (cuda.h)
     const auto use = first_use(c);
-    if (!use || !comes_of_it(static_cast<std::uint64_t>(c.told.code))) {
+    if (!use) {
         return std::nullopt;
     }
     RunningCase of_use = c;

@@ -141,6 +141,10 @@ std::string brief_kernel_name(const std::string& mangled) {
     return space == std::string::npos || brief.find('<') < space ? brief : brief.substr(space + 1);
 }
 
+bool is_reset(const ContextGone& gone) {
+    return gone.call.rfind("cuDevicePrimaryCtxReset", 0) == 0;
+}
+
 std::string extent(const std::array<std::uint64_t, 3>& dimensions) {
     return say("({}, {}, {})", dimensions[0], dimensions[1], dimensions[2]);
 }

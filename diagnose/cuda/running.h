@@ -40,6 +40,9 @@ std::string kernel_name(const std::string& mangled);
 // as "<...>". "at::native::index_elementwise_kernel<...>".
 std::string brief_kernel_name(const std::string& mangled);
 
+// Of the primary context, which all of a process shares, not of one that somebody made for himself.
+bool is_reset(const ContextGone& gone);
+
 // "(4, 1, 1)".
 std::string extent(const std::array<std::uint64_t, 3>& dimensions);
 

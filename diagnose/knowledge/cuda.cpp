@@ -59,7 +59,11 @@ CudaError error_of(DataObject& entry) {
     error.text = entry.optional_text("text");
     error.meaning = entry.text("meaning");
     error.sticky = entry.flag("sticky");
-    error.of_gone_context = entry.flag("of_gone_context");
+    error.of_gone_context = entry.optional_text("of_gone_context");
+    constexpr const char* kEnds[] = {"", "end", "reset", "reset by cudart"};
+    if (std::find(std::begin(kEnds), std::end(kEnds), error.of_gone_context) == std::end(kEnds)) {
+        entry.fail("of_gone_context is end, reset or reset by cudart");
+    }
     error.probe = entry.flag("probe");
     error.source = entry.text("source");
     entry.nothing_else();

@@ -22,8 +22,10 @@ struct CudaError {
     std::string text;                   // cudaGetErrorString's words; "" if it has none
     std::string meaning;                // one plain sentence
     bool sticky = false;                // the process must end to use CUDA again
-    bool of_gone_context = false;       // what calls get that use a context after its end
-    bool probe = false;                 // programs ask for it on purpose and go on
+    // What calls get that use a context after it was destroyed ("end"), after the primary one was
+    // reset ("reset"), or after that from cudart alone ("reset by cudart"); "": none of these.
+    std::string of_gone_context;
+    bool probe = false;  // programs ask for it on purpose and go on
     std::string source;
 };
 

@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "diagnose/cuda/running.h"
 #include "diagnose/cuda/suspects.h"
 #include "diagnose/nccl_facts.h"
 #include "diagnose/process/rules.h"
@@ -64,10 +66,12 @@ void add_waiting_for_ranks(const Process& process, Finding& finding) {
 // on an H200 after cudaDeviceReset).
 void add_context_gone(const Process& process, int signal, Finding& finding) {
     const bool sent = signal != 0 && signal != SIGSEGV && signal != SIGBUS && signal != SIGABRT;
-    if (process.contexts_gone.empty() || sent) {
+    const auto found =
+        std::find_if(process.contexts_gone.rbegin(), process.contexts_gone.rend(), is_reset);
+    if (sent || found == process.contexts_gone.rend()) {
         return;
     }
-    const ContextGone& gone = process.contexts_gone.back();
+    const ContextGone& gone = *found;
     finding.title += say("; {} had destroyed a context of CUDA before", gone.call);
     finding.evidence["context_destroyed_by"] = gone.call;
     if (!gone.python.empty()) {

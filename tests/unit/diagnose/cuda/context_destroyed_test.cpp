@@ -88,6 +88,8 @@ TEST(CudaContextDestroyed, IsToldOfAProcessThatCrashed) {
     ASSERT_TRUE(finding);
     EXPECT_TRUE(has(finding->title, "; cuDevicePrimaryCtxReset_v2 had destroyed a context"))
         << finding->title;
+    process.contexts_gone = {gone(5000, "cuCtxDestroy_v2")};
+    EXPECT_FALSE(has(process_killed(process, {})->title, "destroyed")) << "a private one";
 }
 
 TEST(CudaContextDestroyed, IsNoCauseOfWhatFailedBefore) {
@@ -96,6 +98,27 @@ TEST(CudaContextDestroyed, IsNoCauseOfWhatFailedBefore) {
     EXPECT_FALSE(said_by(cuda_context_destroyed, process));
     process.contexts_gone.clear();
     EXPECT_FALSE(said_by(cuda_context_destroyed, process));
+}
+
+// TensorRT, decoders and PyCUDA make contexts of their own and destroy them; a launch that is wrong
+// by itself, or a foreign handle, has another cause.
+TEST(CudaContextDestroyed, APrivateContextIsNoCauseOfWhatOthersDoWrong) {
+    for (const std::uint64_t error : {1, 400}) {
+        Process process = failed_with(error);
+        process.contexts_gone = {gone(5000, "cuCtxDestroy_v2")};
+        EXPECT_FALSE(said_by(cuda_context_destroyed, process)) << error;
+    }
+    Process process = failed_with(201);  // as an H200 answers after cuCtxDestroy
+    process.contexts_gone = {gone(5000, "cuCtxDestroy_v2")};
+    const auto finding = said_by(cuda_context_destroyed, process);
+    ASSERT_TRUE(finding);
+    EXPECT_EQ(finding->confidence, Confidence::likely);
+}
+
+TEST(CudaContextDestroyed, ALaunchThatTheDriverRefusedForItselfIsNone) {
+    Process process = failed_with(1);
+    process.contexts_gone = {gone(5000)};
+    EXPECT_FALSE(said_by(cuda_context_destroyed, process)) << "of 1 only cudart's own";
 }
 
 TEST(CudaContextDestroyed, IsNoCauseOfOtherErrors) {
