@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 
+bool is_power_of_two(std::uint32_t number) {
+    return number != 0 && (number & (number - 1)) == 0;
+}
+
 std::uint64_t page_rounded(std::uint64_t bytes) {
     return (bytes + kPage - 1) / kPage * kPage;
 }
@@ -107,6 +111,10 @@ OpenResult Writer::open(int directory, const char* name, const Capacity& capacit
     const std::uint64_t rings_offset = log_offset + log_bytes;
     const std::uint32_t ring_count = capacity.ring_records == 0 ? 0 : capacity.ring_count;
     const std::uint64_t bytes = rings_offset + ring_count * ring_bytes(capacity.ring_records);
+    if (ring_count != 0 && !is_power_of_two(capacity.ring_records)) {
+        *error = EINVAL;
+        return OpenResult::failed;
+    }
     if (over_file_limit(bytes)) {
         *error = EFBIG;
         return OpenResult::over_limit;
@@ -204,7 +212,7 @@ OpenResult Writer::add_rings(int directory, const char* name, std::uint32_t coun
                              std::uint32_t records, int* error) {
     const KeepErrno keep;
     *error = 0;
-    if (header_ == nullptr || has_rings() || count == 0 || records == 0) {
+    if (header_ == nullptr || has_rings() || count == 0 || !is_power_of_two(records)) {
         return OpenResult::failed;
     }
     const std::uint64_t bytes = count * ring_bytes(records);
@@ -257,7 +265,7 @@ RingHead* Writer::claim_ring() {
 
 void Writer::append_hot(RingHead* ring, std::uint16_t kind, std::uint16_t flags,
                         const std::uint64_t (&words)[6]) {
-    append_hot_record(ring, ring_records_, kind, flags, words);
+    append_hot_record(ring, ring_records_ - 1, kind, flags, words);
 }
 
 ProgressSlot* Writer::progress() const {

@@ -26,7 +26,7 @@ struct FieldValue {
 struct Capacity {
     std::uint64_t log_bytes = std::uint64_t{1} << 20;
     std::uint32_t ring_count = 0;
-    std::uint32_t ring_records = 4096;
+    std::uint32_t ring_records = 4096;  // of each; a power of two, or 0 for no rings
 };
 
 struct Identity {
@@ -49,8 +49,8 @@ class Writer {
     bool append(EntryKind kind, const FieldValue* fields, std::size_t count);
 
     // Adds rings to an open recording that has none: `name` in `directory` is its file. The last of
-    // several is shared by the threads that find no other. On failure the recording goes on
-    // without, and *error holds errno. One thread at a time.
+    // several is shared by the threads that find no other; `records`, of each, is a power of two.
+    // On failure the recording goes on without, and *error holds errno. One thread at a time.
     OpenResult add_rings(int directory, const char* name, std::uint32_t count,
                          std::uint32_t records, int* error);
 

@@ -85,9 +85,12 @@ void set_stream(Launch& launch, const void* stream, bool per_thread) {
 
 // Of cuLaunchKernel and cuLaunchCooperativeKernel; `rest` is the kernel's own parameters.
 template <class... Rest>
-Launch launch_of(bool per_thread, void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
-                 unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
-                 void* stream, Rest... /*rest*/) {
+__attribute__((always_inline)) inline Launch launch_of(bool per_thread, void* function,
+                                                       unsigned grid_x, unsigned grid_y,
+                                                       unsigned grid_z, unsigned block_x,
+                                                       unsigned block_y, unsigned block_z,
+                                                       unsigned shared, void* stream,
+                                                       Rest... /*rest*/) {
     Launch launch;
     launch.function = number_of(function);
     launch.grid[0] = grid_x;
@@ -101,15 +104,25 @@ Launch launch_of(bool per_thread, void* function, unsigned grid_x, unsigned grid
     return launch;
 }
 
+// One by one, as they were written a moment ago: see record/hot.h.
+unsigned now(const unsigned& number) {
+    return __atomic_load_n(&number, __ATOMIC_RELAXED);
+}
+
 // Of cuLaunchKernelEx.
-Launch launch_of(bool per_thread, const void* config, void* function, void* /*parameters*/,
-                 void* /*extra*/) {
+__attribute__((always_inline)) inline Launch launch_of(bool per_thread, const void* config,
+                                                       void* function, void* /*parameters*/,
+                                                       void* /*extra*/) {
     Launch launch;
     launch.function = number_of(function);
     const auto* const asked = static_cast<const LaunchConfig*>(config);
     if (asked != nullptr) {
-        memcpy(launch.grid, asked->grid, sizeof launch.grid);
-        memcpy(launch.block, asked->block, sizeof launch.block);
+        launch.grid[0] = now(asked->grid[0]);
+        launch.grid[1] = now(asked->grid[1]);
+        launch.grid[2] = now(asked->grid[2]);
+        launch.block[0] = now(asked->block[0]);
+        launch.block[1] = now(asked->block[1]);
+        launch.block[2] = now(asked->block[2]);
         launch.shared = asked->shared;
     }
     set_stream(launch, asked == nullptr ? nullptr : asked->stream, per_thread);
@@ -117,7 +130,7 @@ Launch launch_of(bool per_thread, const void* config, void* function, void* /*pa
 }
 
 // Of cuGraphLaunch.
-Launch launch_of(bool per_thread, void* graph, void* stream) {
+__attribute__((always_inline)) inline Launch launch_of(bool per_thread, void* graph, void* stream) {
     Launch launch;
     launch.kind = HotKind::graph_launch;
     launch.function = number_of(graph);
@@ -127,6 +140,10 @@ Launch launch_of(bool per_thread, void* graph, void* stream) {
 
 constexpr bool is_launch(Role role) {
     return role >= Role::launch && role <= Role::graph_launch_ptsz;
+}
+
+constexpr bool is_graph(Role role) {
+    return role == Role::graph_launch || role == Role::graph_launch_ptsz;
 }
 
 constexpr bool is_per_thread(Role role) {
@@ -321,6 +338,7 @@ template <size_t entry, class... Arguments>
 struct Wrapper<entry, int(Arguments...)> {
     using Function = int(Arguments...);
     static constexpr Role kRole = kCalls[entry].role;
+    static constexpr HotKind kHotKind = is_graph(kRole) ? HotKind::graph_launch : HotKind::launch;
 
     static int call(Arguments... arguments) {
         auto* const function = reinterpret_cast<Function*>(load(&real[entry]));
@@ -365,30 +383,43 @@ struct Wrapper<entry, int(Arguments...)> {
     }
 
   private:
+    // Nothing of the launch outlives what it is noted with: what the rare ways look at is put
+    // together again there, and here all stays in registers.
     __attribute__((always_inline)) static int launch(Function* function, const void* caller,
                                                      Arguments... arguments) {
-        Launch launch = launch_of(is_per_thread(kRole), arguments...);
-        note_launch(launch);
+        if (!__builtin_expect(launch_is_plain(), 1)) {
+            return watched_launch(function, caller, arguments...);
+        }
+        note_plain_launch<kHotKind>(launch_of(is_per_thread(kRole), arguments...));
         const int result = function(arguments...);
         if (__builtin_expect(result != 0, 0)) {
-            CallDetails details;
-            details.launch = &launch;
-            note_failed_call(kCalls[entry], entry, result, number_of(caller), details);
-        } else if (__builtin_expect(must_settle(), 0)) {
-            settle(launch, caller);
+            return note_failed_launch(result, caller, arguments...);
         }
         return result;
     }
 
-    // The program gets its launch's own result: the error comes back from its next call as well.
-    __attribute__((noinline, cold)) static void settle(const Launch& launch, const void* caller) {
-        const int waited = settle_launch(launch, kCalls[entry].name);
-        if (waited != 0) {
-            CallDetails details;
-            details.launch = &launch;
-            details.waited = true;
-            note_failed_call(kCalls[entry], entry, waited, number_of(caller), details);
+    __attribute__((noinline, cold)) static int note_failed_launch(int result, const void* caller,
+                                                                   Arguments... arguments) {
+        const Launch launch = launch_of(is_per_thread(kRole), arguments...);
+        note_failed_call(kCalls[entry], entry, result, number_of(caller), {.launch = &launch});
+        return result;
+    }
+
+    // The program gets its launch's own result: the error of a wait comes back from its next call
+    // as well.
+    __attribute__((noinline, cold)) static int watched_launch(Function* function,
+                                                              const void* caller,
+                                                              Arguments... arguments) {
+        Launch launch = launch_of(is_per_thread(kRole), arguments...);
+        note_launch(launch);
+        const int result = function(arguments...);
+        const int waited =
+            result == 0 && must_settle() ? settle_launch(launch, kCalls[entry].name) : 0;
+        if (result != 0 || waited != 0) {
+            note_failed_call(kCalls[entry], entry, result != 0 ? result : waited, number_of(caller),
+                             {.launch = &launch, .waited = result == 0});
         }
+        return result;
     }
 };
 

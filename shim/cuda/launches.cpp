@@ -39,6 +39,15 @@ bool is_set(const char* name) {
     return value != nullptr && strcmp(value, "1") == 0;
 }
 
+void take_ring() {
+    const uint32_t recording = __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED);
+    uint32_t records = 0;
+    RingHead* const ring = prepare_for_launches() ? claim_ring(&records) : nullptr;
+    const bool own = ring != nullptr && ring->tid != kSharedRing;
+    own_ring = {
+        .ring = ring, .recording = recording, .plain = own ? recording : 0, .mask = records - 1};
+}
+
 // nullptr if there is none.
 RingHead* ring_of_thread() {
     if (own_ring.recording != __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED)) {
@@ -48,7 +57,7 @@ RingHead* ring_of_thread() {
 }
 
 void note_hot(HotKind kind, const uint64_t (&words)[6]) {
-    append_hot_record(own_ring.ring, own_ring.records, static_cast<uint16_t>(kind), 0, words);
+    append_hot_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), 0, words);
 }
 
 bool is_capturing(const Launch& launch) {
@@ -102,6 +111,28 @@ void count_nodes(void* graph, Count& count, int depth) {
     (void)munmap(memory, bytes);
 }
 
+void watch_launch(Launch& launch) {
+    const uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED);
+    launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
+    if ((now & kFresh) != 0) {
+        if (__atomic_sub_fetch(&to_be_timed, 1, __ATOMIC_RELAXED) >= 0) {
+            launch.began_ns = monotonic_ns();
+        } else {
+            (void)__atomic_and_fetch(&hot_state.watch, ~kFresh, __ATOMIC_ACQ_REL);
+        }
+    }
+    if ((now & kCaptures) != 0 && is_capturing(launch)) {
+        launch.flags |= kCapturing;
+        return;
+    }
+    if ((now & kTrack) != 0) {
+        mark_launch(launch);
+    }
+    if ((now & kCount) != 0) {
+        count_launch();
+    }
+}
+
 }  // namespace
 
 bool prepare_for_launches() {
@@ -124,34 +155,16 @@ bool prepare_for_launches() {
     return true;
 }
 
-__attribute__((noinline, cold)) void take_ring() {
-    const uint32_t recording = __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED);
-    uint32_t records = 0;
-    RingHead* const ring = prepare_for_launches() ? claim_ring(&records) : nullptr;
-    own_ring = {.ring = ring, .recording = recording, .records = records};
-}
-
-__attribute__((noinline, cold)) void watch_launch(Launch& launch) {
+void note_launch(Launch& launch) {
     const KeepErrno keep;
-    const uint32_t now = __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED);
-    launch.site = (now & (kTrack | kSync)) != 0 ? note_site() : 0;
-    if ((now & kFresh) != 0) {
-        if (__atomic_sub_fetch(&to_be_timed, 1, __ATOMIC_RELAXED) >= 0) {
-            launch.began_ns = monotonic_ns();
-        } else {
-            (void)__atomic_and_fetch(&hot_state.watch, ~kFresh, __ATOMIC_ACQ_REL);
-        }
-    }
-    if ((now & kCaptures) != 0 && is_capturing(launch)) {
-        launch.flags |= kCapturing;
+    if (ring_of_thread() == nullptr) {
         return;
     }
-    if ((now & kTrack) != 0) {
-        mark_launch(launch);
+    if (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) != 0) {
+        watch_launch(launch);
     }
-    if ((now & kCount) != 0) {
-        count_launch();
-    }
+    append_hot_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(launch.kind),
+                      launch.flags, LaunchWords(launch).words);
 }
 
 int settle_launch(const Launch& launch, const char* call) {

@@ -29,11 +29,12 @@ struct Launch {
 // log, CUDIAG_TRACK); once. False if there is no recording.
 bool prepare_for_launches();
 
-// The ring of a thread: two words of the 64 bytes of thread-locals that a guest may take.
+// The ring of a thread: three words of the 64 bytes of thread-locals that a guest may take.
 struct OwnRing {
     RingHead* ring = nullptr;  // nullptr: there are none
     uint32_t recording = 0;    // whose
-    uint32_t records = 0;
+    uint32_t plain = 0;        // the same if no other thread writes to it
+    uint32_t mask = 0;         // its records less one
 };
 
 // Initial-exec, as all of the shim.
@@ -47,41 +48,47 @@ inline constexpr uint32_t kFresh = 1U << 29;  // a kernel was just looked up: it
                                               // ready in its first launch
 inline constexpr uint32_t kCount = 1U << 28;
 
-// The rare ways of note_launch: a thread's first launch; a launch that is captured, marked or
-// timed.
-void take_ring();
-void watch_launch(Launch& launch);
-
-// Around a launch: note_launch before it (it may never return), settle_launch after it, if it
-// succeeded and must_settle said so. What settling waits for may fail: that error is returned, 0
-// else. No allocation and no lock; not async-signal-safe, as CUDA is not.
-__attribute__((always_inline)) inline void note_launch(Launch& launch) {
-    if (__builtin_expect(
-            own_ring.recording != __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED), 0)) {
-        take_ring();
-    }
-    if (__builtin_expect(__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) != 0, 0)) {
-        watch_launch(launch);
-    }
-    if (__builtin_expect(own_ring.ring == nullptr, 0)) {
-        return;
-    }
-    const auto pair = [](uint32_t low, uint32_t high) {
-        return low | static_cast<uint64_t>(high) << 32;
-    };
-    // 21 bits each: a launch with more threads than that fails, and its failure is noted in full.
-    constexpr unsigned kBits = 21;
-    constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
-    const uint64_t words[6] = {launch.function,
-                               launch.stream,
-                               pair(launch.grid[0], launch.grid[1]),
-                               pair(launch.grid[2], launch.shared),
-                               (launch.block[0] & kMask) | (launch.block[1] & kMask) << kBits |
-                                   (launch.block[2] & kMask) << 2 * kBits,
-                               pair(launch.mark, launch.site)};
-    append_hot_record(own_ring.ring, own_ring.records, static_cast<uint16_t>(launch.kind),
-                      launch.flags, words);
+// Whether a launch is noted, by note_plain_launch, and that is all: as nearly all are.
+__attribute__((always_inline)) inline bool launch_is_plain() {
+    return own_ring.plain == __atomic_load_n(&hot_state.recording, __ATOMIC_RELAXED) &&
+           __atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) == 0;
 }
+
+// The words of a launch's record (record/format.h).
+struct LaunchWords {
+    uint64_t words[6];
+
+    __attribute__((always_inline)) explicit LaunchWords(const Launch& launch)
+        : words{launch.function,
+                launch.stream,
+                pair(launch.grid[0], launch.grid[1]),
+                pair(launch.grid[2], launch.shared),
+                (launch.block[0] & kMask) | (launch.block[1] & kMask) << kBits |
+                    (launch.block[2] & kMask) << 2 * kBits,
+                pair(launch.mark, launch.site)} {}
+
+  private:
+    // 21 bits each: a launch with more threads than that fails, and its failure is noted in full.
+    static constexpr unsigned kBits = 21;
+    static constexpr uint64_t kMask = (uint64_t{1} << kBits) - 1;
+
+    static uint64_t pair(uint32_t low, uint32_t high) {
+        return low | static_cast<uint64_t>(high) << 32;
+    }
+};
+
+// Before a launch (it may never return). No allocation and no lock; not async-signal-safe, as CUDA
+// is not.
+template <HotKind kind>
+__attribute__((always_inline)) inline void note_plain_launch(const Launch& launch) {
+    append_own_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), 0,
+                      LaunchWords(launch).words);
+}
+
+// Around any other launch, a thread's first, one that is captured, marked, waited for or timed:
+// note_launch before it, settle_launch after it if it succeeded and must_settle said so. What
+// settling waits for may fail: that error is returned, 0 else.
+void note_launch(Launch& launch);
 
 inline bool must_settle() {
     return (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) & (kTrack | kSync | kFresh)) != 0;

@@ -3,7 +3,8 @@
 //
 //   cc -O2 -shared -fPIC -o toggle.so tests/gpu/toggle.c -ldl;  LD_PRELOAD="toggle.so build/bin/libcudiag.so" PROGRAM
 //
-// The program calls cudiag_test_toggle(1 or 0), which tells how many functions it switched. Where the answers of libcudiag.so and of the driver
+// The program calls cudiag_test_toggle(0: the driver, 1: the shim, 2: a launch through a function that only hands it on), which tells how many
+// functions it switched. Where the answers of libcudiag.so and of the driver
 // to the same question differ, a jump through a slot is handed out; both ways cost that jump.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -16,6 +17,7 @@
 void* cudiag_test_now[SLOTS] __attribute__((visibility("hidden")));
 static void* shims[SLOTS];
 static void* drivers[SLOTS];
+static void* forwarders[SLOTS];
 static atomic_int used;
 
 extern char cudiag_test_jumps[] __attribute__((visibility("hidden")));
@@ -44,7 +46,20 @@ static LookUp* next_dlsym(void) {
     return found;
 }
 
-static void* either(void* shim, void* driver) {
+typedef int Launch(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+
+static Launch* driver_launch;
+
+// What standing before the driver costs whoever does nothing there: its arguments are handed on, and its result comes back.
+static int forwarded_launch(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                            unsigned block_z, unsigned shared, void* stream, void** parameters, void** extra) {
+    const int result =
+        driver_launch(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
+    __asm__ volatile("");
+    return result;
+}
+
+static void* either(const char* name, void* shim, void* driver) {
     if (shim == driver || shim == NULL || driver == NULL) {
         return shim;
     }
@@ -60,6 +75,11 @@ static void* either(void* shim, void* driver) {
     }
     shims[slot] = shim;
     drivers[slot] = driver;
+    forwarders[slot] = driver;
+    if (strcmp(name, "cuLaunchKernel") == 0) {
+        driver_launch = (Launch*)driver;
+        forwarders[slot] = (void*)forwarded_launch;
+    }
     cudiag_test_now[slot] = shim;
     return cudiag_test_jumps + 16 * (size_t)slot;
 }
@@ -73,7 +93,7 @@ static int address(const char* name, void** found, int version, uint64_t flags, 
     const int result = shim_address(name, found, version, flags, status);
     if (result == 0 && found != NULL && *found != NULL && driver_address(name, &driver, version, flags, &ignored) == 0) {
         // The way to itself must stay ours.
-        *found = strcmp(name, "cuGetProcAddress") == 0 ? (void*)address : either(*found, driver);
+        *found = strcmp(name, "cuGetProcAddress") == 0 ? (void*)address : either(name, *found, driver);
     }
     return result;
 }
@@ -90,13 +110,14 @@ __attribute__((visibility("default"))) void* dlsym(void* handle, const char* nam
         driver_address = (Address*)driver;
         return (void*)address;
     }
-    return either(shim, driver);
+    return either(name, shim, driver);
 }
 
-__attribute__((visibility("default"))) int cudiag_test_toggle(int shim) {
+__attribute__((visibility("default"))) int cudiag_test_toggle(int way) {
+    void** const ways[] = {drivers, shims, forwarders};
     const int known = atomic_load(&used);
     for (int i = 0; i < known; ++i) {
-        cudiag_test_now[i] = shim ? shims[i] : drivers[i];
+        cudiag_test_now[i] = ways[way][i];
     }
     return known;
 }

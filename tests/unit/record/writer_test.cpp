@@ -309,8 +309,23 @@ TEST_P(RingOf, KeepsTheNewestAndCountsTheOverwritten) {
     }
 }
 
-// Powers of two and others: the writer finds the slot in two ways.
-INSTANTIATE_TEST_SUITE_P(Writer, RingOf, ::testing::Values(1U, 6U, 8U, 21U, 32U));
+INSTANTIATE_TEST_SUITE_P(Writer, RingOf, ::testing::Values(1U, 8U, 16U, 32U));
+
+class RefusedRing : public ::testing::TestWithParam<std::uint32_t> {};
+
+TEST_P(RefusedRing, LeavesNothingBehind) {
+    EXPECT_EQ(attempt(TemporaryDirectory(), {4096, 2, GetParam()}, EINVAL),
+              code(OpenResult::failed));
+    OpenRecording recording({4096, 0, 0});
+    int error = 0;
+    EXPECT_EQ(recording.writer.add_rings(recording.directory.descriptor(), "r", 2, GetParam(),
+                                         &error),
+              OpenResult::failed);
+    EXPECT_EQ(recording.writer.claim_ring(), nullptr);
+}
+
+// No power of two: a record's place is found with a mask.
+INSTANTIATE_TEST_SUITE_P(Writer, RefusedRing, ::testing::Values(3U, 6U, 21U, 4095U));
 
 TEST(Writer, GivesNoRingsWithoutRecords) {
     OpenRecording recording({4096, 2, 0});
