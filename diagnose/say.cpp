@@ -4,15 +4,26 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
+#include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace cudiag {
 namespace {
 
-// Some hundred in a run; the command ends when it has told them.
+// Some hundred in a run, thousands in the page of a profile; the command ends when it has told
+// them.
 std::unordered_map<std::string, Said>& memory() {
     static std::unordered_map<std::string, Said> sentences;
     return sentences;
+}
+
+// How long they are, the longest first: there are few lengths however many sentences there are, so
+// what a text begins with is found by trying each.
+std::set<std::size_t, std::greater<>>& lengths() {
+    static std::set<std::size_t, std::greater<>> all;
+    return all;
 }
 
 }  // namespace
@@ -22,7 +33,9 @@ std::string say_packed(std::string_view words, fmt::format_args arguments) {
     Said said{std::string{words}, {}};
     if (words.find_first_of("{}") == std::string_view::npos) {
         // Most are such, and many are said for each directory of a search.
-        memory().try_emplace(said.words, said);
+        if (memory().try_emplace(said.words, said).second) {
+            lengths().insert(said.words.size());
+        }
         return said.words;
     }
     std::size_t at = 0;
@@ -121,13 +134,13 @@ const Said* how_said(const std::string& sentence) {
 
 std::vector<std::string> said_at(const std::string& text, std::size_t at) {
     std::vector<std::string> found;
-    for (const auto& [sentence, said] : memory()) {
-        if (text.compare(at, sentence.size(), sentence) == 0) {
-            found.push_back(sentence);
+    for (auto length = lengths().lower_bound(text.size() - at); length != lengths().end();
+         ++length) {
+        std::string beginning = text.substr(at, *length);
+        if (memory().count(beginning) > 0) {
+            found.push_back(std::move(beginning));
         }
     }
-    std::sort(found.begin(), found.end(),
-              [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
     return found;
 }
 
@@ -137,6 +150,7 @@ void remember(const std::string& sentence, Said said) {
         std::count(said.arguments.begin(), said.arguments.end(), sentence) > 0;
     if (!sentence.empty() && !is_an_argument) {
         memory()[sentence] = std::move(said);
+        lengths().insert(sentence.size());
     }
 }
 
