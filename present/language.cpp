@@ -72,6 +72,10 @@ bool language_is_known() {
     return of_this_process().has_value();
 }
 
+const char* tag_of(Language language) {
+    return language == Language::chinese ? "zh-CN" : "en";
+}
+
 std::string folder_of(Language language) {
     return language == Language::chinese ? "zh" : "";
 }

@@ -24,6 +24,9 @@ Language language();
 // Does CUDIAG_LANG, if it is set, name a language that there is?
 bool language_is_known();
 
+// As HTML names it: "en", "zh-CN".
+const char* tag_of(Language language);
+
 // Name of the folder of the language's texts, "zh"; "" for English.
 std::string folder_of(Language language);
 

@@ -180,8 +180,8 @@ void write_steps(Writer& writer, const Profile& profile, std::uint64_t process) 
     std::vector<std::pair<std::uint64_t, std::uint64_t>> tracks;  // host's steps, counter
     for (const Optimizer& optimizer : profile.optimizers) {
         tracks.emplace_back(
-            writer.track(process, name_of(optimizer) + " step, host"),
-            writer.counter(process, name_of(optimizer) + " step, device busy", "ms"));
+            writer.track(process, called(optimizer) + " step, host"),
+            writer.counter(process, called(optimizer) + " step, device busy", "ms"));
     }
     for (const OptimizerStep& step : profile.steps) {
         const auto& [host, counter] = tracks[step.optimizer];

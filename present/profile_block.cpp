@@ -69,7 +69,7 @@ std::string title_of(const Optimizer& optimizer) {
         }
         title += say(" ({})", dtypes);
     }
-    return say("{}{}", name_of(optimizer), title);
+    return say("{}{}", called(optimizer), title);
 }
 
 void add_step(const Optimizer& optimizer, Block& block) {

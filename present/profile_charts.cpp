@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "diagnose/say.h"
 #include "present/grouped.h"
 #include "present/profile_text.h"
+#include "present/spoken.h"
 #include "present/terminal.h"
 
 namespace cudiag {
@@ -28,8 +30,8 @@ double span_of(const OptimizerStep& step) {
     return static_cast<double>(step.device_end - step.device_begin);
 }
 
-std::string legend_item(const std::string& colour, const std::string& text) {
-    return fmt::format("<li><i class=\"{}\"></i>{}</li>\n", colour, escaped(text));
+std::string legend_item(const std::string& colour, const std::string& text, Language language) {
+    return fmt::format("<li><i class=\"{}\"></i>{}</li>\n", colour, told(text, language));
 }
 
 // Several steps in one bar: the longest of them is shown.
@@ -78,20 +80,21 @@ struct Box {
     double begin = 0;
     double end = 0;
     std::string colour;
-    std::string name;
-    double time = 0;  // ns
+    std::size_t name = 0;  // index in Profile::names
+    double time = 0;       // ns
     std::size_t count = 0;
 };
 
-std::string drawn(const Box& box) {
+std::string drawn(const Box& box, const Profile& profile, Language language) {
+    const std::string& name = profile.names[box.name];
+    const std::string time = nanoseconds_text(box.time);
     const std::string title = box.count == 1
-                                  ? fmt::format("{}, {}", box.name, nanoseconds_text(box.time))
-                                  : fmt::format("{} and others, {} operations, {}", box.name,
-                                                box.count, nanoseconds_text(box.time));
+                                  ? say("{}, {}", name, time)
+                                  : say("{} and others, {} operations, {}", name, box.count, time);
     return fmt::format(
         "<rect class=\"{}\" x=\"{:.2f}\" y=\"1\" width=\"{:.2f}\" "
         "height=\"18\"><title>{}</title></rect>\n",
-        box.colour, box.begin, std::max(box.end - box.begin, kThinnest), escaped(title));
+        box.colour, box.begin, std::max(box.end - box.begin, kThinnest), told(title, language));
 }
 
 using Lanes =
@@ -111,7 +114,7 @@ Lanes lanes_of(const Profile& profile, std::size_t step, double begin, double le
         Box box{.begin = std::max(from, 0.0),
                 .end = std::min(to, kWidth),
                 .colour = ours && colour != colours.end() ? colour->second : "rest",
-                .name = profile.names[operation.name],
+                .name = operation.name,
                 .time = static_cast<double>(operation.end - operation.begin),
                 .count = 1};
         std::vector<Box>& lane = lanes[{operation.device, operation.stream}];
@@ -128,11 +131,11 @@ Lanes lanes_of(const Profile& profile, std::size_t step, double begin, double le
 }
 
 std::string bar(const std::string& name, const std::string& kind, double share,
-                const std::string& figure) {
+                const std::string& figure, Language language) {
     return fmt::format(
         "<div class=\"bar\"><span>{}<br><b>{}</b></span><span><i class=\"{}\" "
         "style=\"width:{:.1f}%\"></i></span></div>\n",
-        escaped(name), escaped(figure), kind, std::clamp(share, 0.0, 1.0) * kPercent);
+        told(name, language), told(figure, language), kind, std::clamp(share, 0.0, 1.0) * kPercent);
 }
 
 }  // namespace
@@ -163,10 +166,15 @@ std::string escaped(const std::string& text) {
     return result;
 }
 
-std::string steps_chart(const Profile& profile, std::size_t optimizer) {
+std::string told(const std::string& sentence, Language language) {
+    return escaped(spoken(sentence, language));
+}
+
+std::string steps_chart(const Profile& profile, std::size_t optimizer, Language language) {
     const auto bars = bars_of(profile, optimizer);
     if (bars.empty()) {
-        return "<p class=\"quiet\">No step was recorded on the device.</p>\n";
+        return fmt::format("<p class=\"quiet\">{}</p>\n",
+                           told(say("No step was recorded on the device."), language));
     }
     double longest = 0;
     for (const OptimizerStep* step : bars) {
@@ -181,15 +189,14 @@ std::string steps_chart(const Profile& profile, std::size_t optimizer) {
         const OptimizerStep& step = *bars[i];
         const double whole = std::min(span_of(step) / top, 1.0) * kPercent;
         const double busy = std::min(static_cast<double>(step.device_busy) / top, 1.0) * kPercent;
-        const std::string title =
-            fmt::format("step {}: busy {}, idle {}", step.number,
-                        nanoseconds_text(static_cast<double>(step.device_busy)),
-                        nanoseconds_text(static_cast<double>(step.gaps)));
+        const std::string title = say("step {}: busy {}, idle {}", step.number,
+                                      nanoseconds_text(static_cast<double>(step.device_busy)),
+                                      nanoseconds_text(static_cast<double>(step.gaps)));
         shapes += fmt::format(
             "<g><title>{}</title><rect class=\"gap\" x=\"{}\" y=\"{:.2f}\" width=\"0.85\" "
             "height=\"{:.2f}\"/>"
             "<rect class=\"busy\" x=\"{}\" y=\"{:.2f}\" width=\"0.85\" height=\"{:.2f}\"/>",
-            escaped(title), i, kPercent - whole, whole, i, kPercent - busy, busy);
+            told(title, language), i, kPercent - whole, whole, i, kPercent - busy, busy);
         if (span_of(step) > top) {
             shapes += fmt::format(
                 "<rect class=\"cut\" x=\"{}\" y=\"0\" width=\"0.85\" height=\"3\"/>", i);
@@ -199,19 +206,24 @@ std::string steps_chart(const Profile& profile, std::size_t optimizer) {
     }
     return fmt::format(
         "<figure><div class=\"axis\"><span>{}</span></div>\n"
-        "<svg class=\"chart\" role=\"img\" aria-label=\"Time on the device of each of {} steps; "
-        "the median is {}\" "
+        "<svg class=\"chart\" role=\"img\" aria-label=\"{}\" "
         "viewBox=\"0 0 {} 100\" preserveAspectRatio=\"none\">\n{}</svg>\n"
-        "<div class=\"axis\"><span>step {}</span><span>step {}</span></div>\n"
+        "<div class=\"axis\"><span>{}</span><span>{}</span></div>\n"
         "<ul class=\"legend\">\n{}{}{}</ul></figure>\n",
-        nanoseconds_text(top), bars.size(), nanoseconds_text(median), bars.size(), shapes,
-        bars.front()->number, bars.back()->number,
-        legend_item("busy", "the device works on the step"),
-        legend_item("gap", "it waits between the step's operations"),
-        cut ? legend_item("cut", "longer than is drawn, up to " + nanoseconds_text(longest)) : "");
+        nanoseconds_text(top),
+        told(say("Time on the device of each of {} steps; the median is {}", bars.size(),
+                 nanoseconds_text(median)),
+             language),
+        bars.size(), shapes, told(say("step {}", bars.front()->number), language),
+        told(say("step {}", bars.back()->number), language),
+        legend_item("busy", say("the device works on the step"), language),
+        legend_item("gap", say("it waits between the step's operations"), language),
+        cut ? legend_item("cut", say("longer than is drawn, up to {}", nanoseconds_text(longest)),
+                          language)
+            : "");
 }
 
-std::string timeline_chart(const Profile& profile, std::size_t step) {
+std::string timeline_chart(const Profile& profile, std::size_t step, Language language) {
     const OptimizerStep& drawn_step = profile.steps[step];
     const double margin = 0.05 * span_of(drawn_step);
     const double begin = static_cast<double>(drawn_step.device_begin) - margin;
@@ -222,22 +234,26 @@ std::string timeline_chart(const Profile& profile, std::size_t step) {
     for (std::size_t i = 0; i < names.size(); ++i) {
         colours[names[i].first] = colour_at(i);
         if (i < kColours) {
-            legend += legend_item(colour_at(i), fmt::format("{}, {}", profile.names[names[i].first],
-                                                            nanoseconds_text(names[i].second)));
+            legend += legend_item(
+                colour_at(i),
+                say("{}, {}", profile.names[names[i].first], nanoseconds_text(names[i].second)),
+                language);
         }
     }
-    legend += legend_item("rest", "all else on the GPU");
+    legend += legend_item("rest", say("all else on the GPU"), language);
     std::string lanes;
     for (const auto& [place, boxes] : lanes_of(profile, step, begin, length, colours)) {
         std::string shapes;
         for (const Box& box : boxes) {
-            shapes += drawn(box);
+            shapes += drawn(box, profile, language);
         }
         lanes += fmt::format(
-            "<div class=\"axis\"><span>GPU {}, stream {}</span></div>\n"
-            "<svg class=\"lane\" role=\"img\" aria-label=\"Operations of GPU {}, stream {}\" "
+            "<div class=\"axis\"><span>{}</span></div>\n"
+            "<svg class=\"lane\" role=\"img\" aria-label=\"{}\" "
             "viewBox=\"0 0 {} 20\" preserveAspectRatio=\"none\">\n{}</svg>\n",
-            place.first, place.second, place.first, place.second, kWidth, shapes);
+            told(say("GPU {}, stream {}", place.first, place.second), language),
+            told(say("Operations of GPU {}, stream {}", place.first, place.second), language),
+            kWidth, shapes);
     }
     return fmt::format(
         "<figure>\n{}<div class=\"axis\"><span>0</span><span>{}</span></div>\n"
@@ -245,7 +261,7 @@ std::string timeline_chart(const Profile& profile, std::size_t step) {
         lanes, nanoseconds_text(length), legend);
 }
 
-std::string share_chart(const Optimizer& optimizer) {
+std::string share_chart(const Optimizer& optimizer, Language language) {
     const double busy = optimizer.device.median;
     const double gaps = optimizer.gaps.median;
     const double whole = std::max(optimizer.period.median, busy + gaps);
@@ -253,23 +269,29 @@ std::string share_chart(const Optimizer& optimizer) {
         return {};
     }
     const double rest = whole - busy - gaps;
+    const auto percent = [&](double time) { return time / whole * kPercent; };
     const auto part = [&](const char* colour, double time) {
         return fmt::format("<span class=\"{}\" style=\"width:{:.2f}%\"></span>", colour,
-                           time / whole * kPercent);
-    };
-    const auto item = [&](const char* colour, const char* what, double time) {
-        return legend_item(colour, fmt::format("{}: {} ({:.0f} %)", what, nanoseconds_text(time),
-                                               time / whole * kPercent));
+                           percent(time));
     };
     return fmt::format(
         "<figure><div class=\"stack\" aria-hidden=\"true\">{}{}{}</div>\n<ul "
         "class=\"legend\">\n{}{}{}</ul></figure>\n",
         part("busy", busy), part("gap", gaps), part("rest", rest),
-        item("busy", "the optimizer's operations", busy), item("gap", "idle between them", gaps),
-        item("rest", "all else of the training step", rest));
+        legend_item(
+            "busy",
+            say("the optimizer's operations: {} ({:.0f} %)", nanoseconds_text(busy), percent(busy)),
+            language),
+        legend_item("gap",
+                    say("idle between them: {} ({:.0f} %)", nanoseconds_text(gaps), percent(gaps)),
+                    language),
+        legend_item("rest",
+                    say("all else of the training step: {} ({:.0f} %)", nanoseconds_text(rest),
+                        percent(rest)),
+                    language));
 }
 
-std::string roofline_chart(const Profile& profile, const Optimizer& optimizer) {
+std::string roofline_chart(const Profile& profile, const Optimizer& optimizer, Language language) {
     if (!optimizer.traffic.known || !optimizer.gb_per_s) {
         return {};
     }
@@ -282,24 +304,26 @@ std::string roofline_chart(const Profile& profile, const Optimizer& optimizer) {
     const double fused = optimizer.fused_ms ? rate_at(*optimizer.fused_ms) : 0;
     const double limit = optimizer.limit_ms ? rate_at(*optimizer.limit_ms) : 0;
     const double top = std::max({copy, fused, limit, *optimizer.gb_per_s});
-    const auto row = [&](const char* name, const char* kind, double rate) {
-        return rate <= 0
-                   ? std::string{}
-                   : bar(name, kind, rate / top,
-                         copy > 0
-                             ? fmt::format("{:.0f} GB/s, {:.0f} %", rate, rate / copy * kPercent)
-                             : fmt::format("{:.0f} GB/s", rate));
+    const auto row = [&](const std::string& name, const char* kind, double rate) {
+        const std::string figure = copy > 0
+                                       ? say("{:.0f} GB/s, {:.0f} %", rate, rate / copy * kPercent)
+                                       : fmt::format("{:.0f} GB/s", rate);
+        return rate <= 0 ? std::string{} : bar(name, kind, rate / top, figure, language);
     };
     return fmt::format(
-        "<figure>\n{}{}{}{}<figcaption>A step of it does less than one operation for each byte "
-        "that it moves, so memory is "
-        "the roof. It reads and writes at least {} bytes a step.{}</figcaption></figure>\n",
-        row("a plain copy on this card", "roof", copy), row("cudiag's own AdamW", "other", limit),
-        row("torch's fused, predicted", "other", fused),
-        row("this run", "run", *optimizer.gb_per_s), grouped(optimizer.traffic.total()),
-        copy > 0
-            ? ""
-            : " What this card can do is not known: run <code>cudiag bench adam</code> on it.");
+        "<figure>\n{}{}{}{}<figcaption>{}{}</figcaption></figure>\n",
+        row(say("a plain copy on this card"), "roof", copy),
+        row(say("cudiag's own AdamW"), "other", limit),
+        row(say("torch's fused, predicted"), "other", fused),
+        row(say("this run"), "run", *optimizer.gb_per_s),
+        told(say("A step of it does less than one operation for each byte that it moves, so memory "
+                 "is the roof. It reads and writes at least {} bytes a step.",
+                 grouped(optimizer.traffic.total())),
+             language),
+        copy > 0 ? ""
+                 : fmt::format(" {} <code>cudiag bench adam</code>",
+                               told(say("What this card can do is not known; this measures it:"),
+                                    language)));
 }
 
 }  // namespace cudiag

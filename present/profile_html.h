@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "diagnose/optimizer/profile.h"
+#include "present/language.h"
 
 namespace cudiag {
 
 // `run`: its name, for the title.
-std::string profile_html(const std::vector<Profile>& profiles, const std::string& run);
+std::string profile_html(const std::vector<Profile>& profiles, const std::string& run,
+                         Language language = cudiag::language());
 
 }  // namespace cudiag

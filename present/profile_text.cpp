@@ -22,12 +22,6 @@ std::string nanoseconds_text(double nanoseconds) {
     return fmt::format("{:.0f} ns", nanoseconds);
 }
 
-std::string name_of(const Optimizer& optimizer) {
-    return optimizer.implementation == Implementation::unknown
-               ? optimizer.kind
-               : fmt::format("{} ({})", optimizer.kind, name_of(optimizer.implementation));
-}
-
 std::string short_kernel(const std::string& name) {
     constexpr std::size_t kLongest = 100;
     std::string text = name;

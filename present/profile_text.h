@@ -11,9 +11,6 @@ namespace cudiag {
 // "6.66 ms", "12.3 µs", "840 ns": three digits that count.
 std::string nanoseconds_text(double nanoseconds);
 
-// "AdamW (foreach)", or its kind alone where how it is made is not known.
-std::string name_of(const Optimizer& optimizer);
-
 // A demangled kernel as a reader needs it: without its result, its parameters and the namespaces
 // that say nothing; cut off after 100 characters.
 std::string short_kernel(const std::string& name);

@@ -42,19 +42,19 @@ double difference(std::uint64_t begin, std::uint64_t end) {
 }
 
 // CUpti_ActivityMemcpyKind (cupti_activity.h).
-const char* copy_name(std::uint32_t kind) {
-    constexpr const char* kNames[] = {"copy",
-                                      "copy host to device",
-                                      "copy device to host",
-                                      "copy host to array",
-                                      "copy array to host",
-                                      "copy array to array",
-                                      "copy array to device",
-                                      "copy device to array",
-                                      "copy device to device",
-                                      "copy host to host",
-                                      "copy peer to peer"};
-    return kind < std::size(kNames) ? kNames[kind] : kNames[0];
+const std::string& copy_name(std::uint32_t kind) {
+    static const std::string names[] = {say("copy"),
+                                        say("copy host to device"),
+                                        say("copy device to host"),
+                                        say("copy host to array"),
+                                        say("copy array to host"),
+                                        say("copy array to array"),
+                                        say("copy array to device"),
+                                        say("copy device to array"),
+                                        say("copy device to device"),
+                                        say("copy host to host"),
+                                        say("copy peer to peer")};
+    return kind < std::size(names) ? names[kind] : names[0];
 }
 
 // Names by number: those of kernels as recorded, those of copies and fills behind them.
@@ -75,7 +75,7 @@ class Names {
             case DeviceKind::copy:
                 return add(copy_name(record.name));
             case DeviceKind::fill:
-                return add("fill");
+                return add(say("fill"));
             case DeviceKind::kernel:
                 break;
         }

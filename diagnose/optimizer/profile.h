@@ -214,4 +214,7 @@ struct Profile {
 
 const char* name_of(Implementation implementation);  // "fused", "foreach", "for-loop", "8-bit"
 
+// "AdamW (foreach)", or its kind alone where how it is made is not known.
+std::string called(const Optimizer& optimizer);
+
 }  // namespace cudiag

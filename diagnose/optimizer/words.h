@@ -17,9 +17,6 @@ double milliseconds(double nanoseconds);
 // "1.0e9", "12.6e6", "8192".
 std::string count_text(std::uint64_t count);
 
-// "AdamW (foreach)".
-std::string called(const Optimizer& optimizer);
-
 // A finding about this process's profile.
 Finding finding_of(const ProfileCase& c, const char* slug, Severity severity);
 

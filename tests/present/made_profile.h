@@ -3,6 +3,7 @@
 #pragma once
 
 #include "diagnose/optimizer/profile.h"
+#include "diagnose/say.h"
 
 namespace cudiag::testing {
 
@@ -15,7 +16,7 @@ inline Profile made_profile() {
     profile.names = {
         "void at::native::multi_tensor_apply_kernel<TensorListMetadata<2>, Lerp>(…)",
         "void at::native::multi_tensor_apply_kernel<TensorListMetadata<3>, AddcMul>(…)",
-        "void gemm<\"bf16\" & 'tf32'>(float*)", "copy device to device"};
+        "void gemm<\"bf16\" & 'tf32'>(float*)", say("copy device to device")};
     profile.devices.push_back({.ordinal = 0,
                                .name = "NVIDIA H200",
                                .uuid = "GPU-00010203",

@@ -13,8 +13,9 @@ if not (BIN / "libcudiag-cupti.so").exists():
     cannot_run_here("no libcudiag-cupti.so")
 
 
-def report(run, *words):
-    done = subprocess.run([BIN / "cudiag", "report", run, *map(str, words)], capture_output=True, text=True, timeout=60)
+def report(run, *words, language="en"):
+    done = subprocess.run([BIN / "cudiag", "report", run, *map(str, words)], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "CUDIAG_LANG": language})
     return done.returncode, done.stdout, done.stderr
 
 
@@ -29,6 +30,12 @@ assert trace.read_bytes()[0] == 0x0a and b"GPU 0, stream" in trace.read_bytes()
 written, = events.iterdir()
 assert written.name.startswith("events.out.tfevents.") and b"brain.Event:2" in written.read_bytes()
 assert [line.split(": ")[1] for line in stderr.splitlines()] == [str(page), str(trace), str(written)], stderr
+
+in_chinese = bed.root / "chinese.html", bed.root / "chinese.pftrace"
+status, stdout, stderr = report(run, "--html", in_chinese[0], "--perfetto", in_chinese[1], language="zh")
+assert (status, stdout) == (0, ""), (status, stdout, stderr)
+assert '<html lang="zh-CN">' in in_chinese[0].read_text() and "优化器" in in_chinese[0].read_text()
+assert in_chinese[1].read_bytes() == trace.read_bytes(), "a trace is the same in every language"
 
 status, _, stderr = report(run, "--html", bed.root / "none/profile.html")
 assert status == 3 and "cudiag: cannot write" in stderr and "No such file or directory" in stderr, stderr

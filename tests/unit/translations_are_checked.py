@@ -50,5 +50,5 @@ must_say("is there twice", lambda root: changed(root, "cuda.json", lambda words:
 must_say("no translation of 'quite new words: {}'", append("diagnose/judge.cpp", 'auto x = say("quite new " /* and */ "words: {}", 1);\n'))
 must_say("no translation of 'brand new' (labels)", append("present/terminal.cpp", 'auto x = painter.line(a ? "brand new" : "", text);\n'))
 must_say("is not said by say()", append("diagnose/judge.cpp", 'const char* x = "this is something that nobody translates";\n'))
-must_say("and has none", lambda root: (root / "present/profile_html.cpp").write_text("// nothing\n"))
-must_say("is not there", lambda root: (root / "present/profile_html.cpp").unlink())
+must_say("and has none", lambda root: (root / "cli/doctor_trials.cpp").write_text("// nothing\n"))
+must_say("is not there", lambda root: (root / "cli/doctor_trials.cpp").unlink())

@@ -57,10 +57,10 @@ TEST(Escaped, LetsNoMarkupThrough) {
 
 TEST(StepsChart, HasABarForEachStepAndMarksWhatIsCut) {
     Profile profile = made_profile();
-    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"busy\" x="), 40U);
-    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"cut\" x="), 0U);
+    EXPECT_EQ(count(steps_chart(profile, 0, Language::english), "class=\"busy\" x="), 40U);
+    EXPECT_EQ(count(steps_chart(profile, 0, Language::english), "class=\"cut\" x="), 0U);
     profile.steps[0].device_end += 200'000'000;
-    EXPECT_EQ(count(steps_chart(profile, 0), "class=\"cut\" x="), 1U);
+    EXPECT_EQ(count(steps_chart(profile, 0, Language::english), "class=\"cut\" x="), 1U);
 }
 
 TEST(StepsChart, SharesBarsAmongManySteps) {
@@ -69,7 +69,7 @@ TEST(StepsChart, SharesBarsAmongManySteps) {
     for (int i = 0; i < 99; ++i) {
         profile.steps.insert(profile.steps.end(), steps.begin(), steps.end());
     }
-    const std::size_t bars = count(steps_chart(profile, 0), "class=\"busy\" x=");
+    const std::size_t bars = count(steps_chart(profile, 0, Language::english), "class=\"busy\" x=");
     EXPECT_LE(bars, 240U);
     EXPECT_GE(bars, 120U);
 }
@@ -77,7 +77,8 @@ TEST(StepsChart, SharesBarsAmongManySteps) {
 TEST(StepsChart, SaysSoWithoutSteps) {
     Profile profile = made_profile();
     profile.steps.clear();
-    EXPECT_NE(steps_chart(profile, 0).find("No step was recorded"), std::string::npos);
+    EXPECT_NE(steps_chart(profile, 0, Language::english).find("No step was recorded"),
+              std::string::npos);
 }
 
 TEST(StepsChart, StandsStepsWithoutAnyTime) {
@@ -87,13 +88,13 @@ TEST(StepsChart, StandsStepsWithoutAnyTime) {
         step.device_busy = step.gaps = 0;
     }
     profile.optimizers[0].span = {};
-    EXPECT_EQ(steps_chart(profile, 0).find("nan"), std::string::npos);
-    EXPECT_EQ(timeline_chart(profile, 5).find("nan"), std::string::npos);
-    EXPECT_EQ(timeline_chart(profile, 5).find("inf"), std::string::npos);
+    EXPECT_EQ(steps_chart(profile, 0, Language::english).find("nan"), std::string::npos);
+    EXPECT_EQ(timeline_chart(profile, 5, Language::english).find("nan"), std::string::npos);
+    EXPECT_EQ(timeline_chart(profile, 5, Language::english).find("inf"), std::string::npos);
 }
 
 TEST(TimelineChart, HasALaneForEachStreamAndALegend) {
-    const std::string chart = timeline_chart(made_profile(), 5);
+    const std::string chart = timeline_chart(made_profile(), 5, Language::english);
     EXPECT_EQ(count(chart, "class=\"lane\""), 2U);
     EXPECT_NE(chart.find("GPU 0, stream 7"), std::string::npos);
     EXPECT_NE(chart.find("Lerp&gt;(…), 14.4 ms"), std::string::npos) << chart;
@@ -102,7 +103,7 @@ TEST(TimelineChart, HasALaneForEachStreamAndALegend) {
 
 TEST(TimelineChart, DrawsNeighboursAsOne) {
     Profile profile = made_profile();
-    const std::size_t boxes = count(timeline_chart(profile, 5), "<rect");
+    const std::size_t boxes = count(timeline_chart(profile, 5, Language::english), "<rect");
     const DeviceOperation first = profile.operations[5 * 14 + 1];
     for (std::uint64_t i = 0; i < 5000; ++i) {
         DeviceOperation tiny = first;
@@ -111,12 +112,12 @@ TEST(TimelineChart, DrawsNeighboursAsOne) {
         tiny.end = tiny.begin + 90;
         profile.operations.push_back(tiny);
     }
-    EXPECT_EQ(count(timeline_chart(profile, 5), "<rect"), boxes + 1);
+    EXPECT_EQ(count(timeline_chart(profile, 5, Language::english), "<rect"), boxes + 1);
 }
 
 TEST(RooflineChart, ComparesWithWhatWasMeasured) {
     const Profile profile = made_profile();
-    const std::string chart = roofline_chart(profile, profile.optimizers[0]);
+    const std::string chart = roofline_chart(profile, profile.optimizers[0], Language::english);
     EXPECT_NE(chart.find("4230 GB/s, 100 %"), std::string::npos) << chart;
     EXPECT_NE(chart.find("4204 GB/s, 99 %"), std::string::npos) << chart;
     EXPECT_NE(chart.find("3474 GB/s, 82 %"), std::string::npos) << chart;
@@ -128,15 +129,15 @@ TEST(RooflineChart, SaysHowToMeasureACardThatIsNotKnown) {
     profile.devices.clear();
     profile.optimizers[0].fused_ms.reset();
     profile.optimizers[0].limit_ms.reset();
-    const std::string chart = roofline_chart(profile, profile.optimizers[0]);
+    const std::string chart = roofline_chart(profile, profile.optimizers[0], Language::english);
     EXPECT_NE(chart.find("cudiag bench adam"), std::string::npos);
     EXPECT_EQ(count(chart, "class=\"bar\""), 1U);
     profile.optimizers[0].traffic.known = false;
-    EXPECT_EQ(roofline_chart(profile, profile.optimizers[0]), "");
+    EXPECT_EQ(roofline_chart(profile, profile.optimizers[0], Language::english), "");
 }
 
 TEST(ProfileHtml, LoadsNothingAndNamesWhatItShows) {
-    const std::string page = profile_html({made_profile()}, "run <1>");
+    const std::string page = profile_html({made_profile()}, "run <1>", Language::english);
     EXPECT_EQ(page.find("<script"), std::string::npos);
     EXPECT_EQ(page.find("http"), std::string::npos);
     EXPECT_EQ(page.find("url("), std::string::npos);
@@ -154,16 +155,43 @@ TEST(ProfileHtml, SaysWhatItLacks) {
     profile.operations.clear();
     profile.steps.clear();
     profile.optimizers[0].steady_steps = 0;
-    const std::string page = profile_html({profile}, "run");
+    const std::string page = profile_html({profile}, "run", Language::english);
     EXPECT_NE(page.find("no libcupti for CUDA 13 was found"), std::string::npos);
     EXPECT_NE(page.find("No steady step"), std::string::npos);
-    EXPECT_NE(profile_html({}, "run").find("</html>"), std::string::npos);
+    EXPECT_NE(profile_html({}, "run", Language::english).find("</html>"), std::string::npos);
+}
+
+TEST(ProfileHtml, IsToldInChinese) {
+    const std::string page = profile_html({made_profile()}, "1a2b-99", Language::chinese);
+    EXPECT_NE(page.find("<html lang=\"zh-CN\">"), std::string::npos);
+    EXPECT_NE(page.find("<title>1a2b-99 的优化器 profile</title>"), std::string::npos);
+    EXPECT_NE(page.find("<th scope=\"col\">kernel 或拷贝</th>"), std::string::npos);
+    EXPECT_NE(page.find("aria-label=\"GPU 0，stream 7 上的操作\""), std::string::npos);
+    EXPECT_NE(page.find("<title>第 5 步：忙 23.4 ms，空闲 600 µs</title>"), std::string::npos);
+    EXPECT_NE(page.find("cuda:0 上 310 个张量，共 1,000,000,000 个 float32 元素"),
+              std::string::npos);
+    EXPECT_NE(page.find(">拷贝：设备到设备</td>"), std::string::npos);
+    // Names are the same in every language.
+    EXPECT_NE(page.find("<h2>AdamW (foreach)</h2>"), std::string::npos);
+    EXPECT_NE(
+        page.find("multi_tensor_apply_kernel&lt;TensorListMetadata&lt;2&gt;, Lerp&gt;(…)</td>"),
+        std::string::npos);
+}
+
+TEST(ProfileHtml, SaysInChineseWhatItLacks) {
+    Profile profile = made_profile();
+    profile.completeness = {};
+    profile.completeness.why_not = say("no kernel was launched");
+    profile.devices.clear();
+    const std::string page = profile_html({profile}, "run", Language::chinese);
+    EXPECT_NE(page.find("<p>没有记录设备的时间线：没有 launch 过 kernel</p>"), std::string::npos);
+    EXPECT_NE(page.find("用这条命令测量： <code>cudiag bench adam</code>"), std::string::npos);
 }
 
 TEST(ProfileHtml, DoesNotCallALostCountComplete) {
     Profile profile = made_profile();
     profile.completeness.dropped.reset();
-    const std::string page = profile_html({profile}, "run");
+    const std::string page = profile_html({profile}, "run", Language::english);
     EXPECT_NE(page.find("an unknown number"), std::string::npos);
     EXPECT_EQ(page.find("Nothing is missing."), std::string::npos);
 }
