@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/unit/diagnose/cuda/running_facts.h"
+#include "tests/unit/diagnose/elf/made_fatbin.h"
 #include "tests/unit/diagnose/loader/elf_world.h"
 
 namespace cudiag::testing {
@@ -15,30 +16,13 @@ inline bool has_nvcc() {
     return std::filesystem::exists(kNvcc);
 }
 
-// A little-endian number of `size` bytes.
-inline std::string number(std::uint64_t value, std::size_t size) {
-    std::string bytes;
-    for (std::size_t i = 0; i < size; ++i) {
-        bytes += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xff : 0);
-    }
-    return bytes;
-}
-
-// One image of a fatbin (diagnose/elf/fatbin.h): SASS, or PTX of a version.
+// One image of a fatbin: SASS, or PTX of a version.
 inline std::string sass(unsigned sm, bool specific = false) {
-    return number(2, 2) + number(0x101, 2) + number(64, 4) + number(8, 8) + number(0, 8) +
-           number(0x90000, 4) + number(sm, 4) + number(0, 8) +
-           number(specific ? 0x100011 : 0x11, 8) + number(0, 16) + "12345678";
+    return image(2, sm, specific ? 0x100011 : 0x11);
 }
 
 inline std::string ptx(unsigned sm, unsigned major, unsigned minor) {
-    return number(1, 2) + number(0x101, 2) + number(64, 4) + number(8, 8) + number(0, 8) +
-           number(major << 16 | minor, 4) + number(sm, 4) + number(0, 8) + number(0x11, 8) +
-           number(0, 16) + "12345678";
-}
-
-inline std::string fatbin(const std::string& images) {
-    return number(0xba55ed50, 4) + number(1, 2) + number(16, 2) + number(images.size(), 8) + images;
+    return image(1, sm, 0x11, "12345678", major << 16 | minor);
 }
 
 // A failure to load a file of code.

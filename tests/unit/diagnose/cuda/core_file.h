@@ -7,16 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace cudiag::testing {
+#include "tests/unit/diagnose/little_endian.h"
 
-// A little-endian number of `size` bytes.
-inline std::string bytes_of(std::uint64_t value, std::size_t size) {
-    std::string bytes;
-    for (std::size_t i = 0; i < size; ++i) {
-        bytes += static_cast<char>(value >> (8 * i) & 0xff);
-    }
-    return bytes;
-}
+namespace cudiag::testing {
 
 // A row: 64-bit numbers, then 32-bit ones.
 inline std::string row(const std::vector<std::uint64_t>& wide,

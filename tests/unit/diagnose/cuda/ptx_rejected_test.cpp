@@ -149,7 +149,7 @@ TEST(CudaPtxRejected, ContradictsNoTable) {
 TEST(CudaPtxRejected, DoesNotBuildForAnotherGpuWhatIsForOneOnPurpose) {
     const ElfWorld world;
     std::string image = ptx(100, 9, 3);
-    image.replace(40, 8, testing::number(0x100011, 8));
+    image.replace(40, 8, testing::bytes_of(0x100011, 8));
     const Finding finding =
         found_of(failed_with(loading(222, world.text("a.fatbin", fatbin(image)))));
     EXPECT_EQ(finding.evidence["architectures"], "compute_100a (PTX)");

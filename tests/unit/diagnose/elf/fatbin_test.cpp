@@ -12,6 +12,7 @@
 
 #include "../loader/elf_world.h"
 #include "diagnose/elf/elf_image.h"
+#include "tests/unit/diagnose/elf/made_fatbin.h"
 
 namespace cudiag {
 namespace {
@@ -20,25 +21,9 @@ using Names = std::set<std::string>;
 
 constexpr const char* kToolkit = "/usr/local/cuda/bin";
 
-// A little-endian number of `size` bytes.
-std::string number(std::uint64_t value, std::size_t size) {
-    std::string bytes;
-    for (std::size_t i = 0; i < size; ++i) {
-        bytes += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xff : 0);
-    }
-    return bytes;
-}
-
-std::string image(unsigned kind, unsigned sm, std::uint64_t flags = 0x11,
-                  const std::string& payload = "12345678", unsigned version = 0x90000) {
-    return number(kind, 2) + number(0x101, 2) + number(64, 4) + number(payload.size(), 8) +
-           number(0, 8) + number(version, 4) + number(sm, 4) + number(0, 8) + number(flags, 8) +
-           number(0, 16) + payload;
-}
-
-std::string fatbin(const std::string& images) {
-    return number(0xba55ed50, 4) + number(1, 2) + number(16, 2) + number(images.size(), 8) + images;
-}
+using testing::bytes_of;
+using testing::fatbin;
+using testing::image;
 
 Names names(const std::vector<DeviceCode>& code) {
     Names result;
@@ -179,11 +164,11 @@ TEST(DeviceCodeIn, ReadsWhatIsThereOfAFatbinThatIsCutOff) {
 TEST(DeviceCodeIn, EndsWhateverTheLengthsSay) {
     const ElfWorld world;
     std::string endless = fatbin(image(2, 80) + image(2, 90));
-    endless.replace(16 + 4, 4, number(0, 4));  // a header without a length
+    endless.replace(16 + 4, 4, bytes_of(0, 4));  // a header without a length
     EXPECT_TRUE(device_code_in(world.text("a", endless)).empty());
     std::string huge = fatbin(image(2, 80) + image(2, 90));
-    huge.replace(16 + 8, 8, number(UINT64_MAX, 8));  // a payload beyond every address
-    huge.replace(8, 8, number(UINT64_MAX, 8));
+    huge.replace(16 + 8, 8, bytes_of(UINT64_MAX, 8));  // a payload beyond every address
+    huge.replace(8, 8, bytes_of(UINT64_MAX, 8));
     EXPECT_EQ(names(device_code_in(world.text("b", huge))), Names{"sm_80"});
 }
 
@@ -238,7 +223,7 @@ TEST(DeviceCodeAt, FollowsTheRelocatedPointerOfAWrapper) {
         std::ifstream stream(path, std::ios::binary);
         const std::string file{std::istreambuf_iterator<char>(stream),
                                std::istreambuf_iterator<char>()};
-        const std::size_t wrapper = file.find(number(0x466243b1, 4) + number(1, 4));
+        const std::size_t wrapper = file.find(bytes_of(0x466243b1, 4) + bytes_of(1, 4));
         ASSERT_NE(wrapper, std::string::npos);
         EXPECT_EQ(names(device_code_at(path, wrapper)), Names{"sm_86"});
     }
