@@ -107,11 +107,7 @@ class Tree {
         const bool failed = step.failed();
         const std::string name =
             fmt::format("{}{}{}{}", indent, branch, failed ? "✗ " : "", step.tool());
-        // Bytes are not columns: the branches and the mark are three bytes and one column each.
-        const auto columns = static_cast<std::size_t>(
-            std::count_if(name.begin(), name.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-        std::string line = fmt::format(
-            "  {}{}", name, std::string(columns < kNameColumn ? kNameColumn - columns : 1, ' '));
+        std::string line = fmt::format("  {}{}", name, padding(name, kNameColumn));
         line += step.end_ns == 0
                     ? fmt::format("{:>10}", "")
                     : fmt::format("{:>8.2f} s", static_cast<double>(duration(step)) / 1e9);

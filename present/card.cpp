@@ -7,6 +7,7 @@
 
 #include "diagnose/say.h"
 #include "present/grouped.h"
+#include "present/painter.h"
 #include "present/spoken.h"
 
 namespace cudiag {
@@ -44,11 +45,8 @@ bool is_shown(const Card& card, const AdamWTime& row) {
 }  // namespace
 
 std::string render_card(const Card& card, const Style& style) {
-    const auto strong = [&](const std::string& text) {
-        return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
-    };
     std::string text =
-        spoken(say("{}, driver {}, {}", strong(printable(card.name)),
+        spoken(say("{}, driver {}, {}", Painter{style}.bold(printable(card.name)),
                    card.driver.empty() ? "?" : printable(card.driver), printable(card.uuid))) +
         "\n";
     const Spread& copy = card.copy_gb_per_s;

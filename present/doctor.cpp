@@ -9,6 +9,7 @@
 
 #include "diagnose/say.h"
 #include "present/finding_json.h"
+#include "present/painter.h"
 #include "present/spoken.h"
 
 namespace cudiag {
@@ -20,19 +21,11 @@ constexpr std::size_t kQuestionWidth = 30;
 constexpr std::size_t kAnswerWidth = 9;
 constexpr std::size_t kNameWidth = 20;
 
-std::string painted(const Style& style, Health health, const std::string& text) {
-    if (!style.colour) {
-        return text;
-    }
-    const char* code = health == Health::green    ? "32"
-                       : health == Health::yellow ? "1;33"
-                       : health == Health::red    ? "1;31"
-                                                  : "1";
-    return fmt::format("\033[{}m{}\033[0m", code, text);
-}
-
-std::string bold(const Style& style, const std::string& text) {
-    return style.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
+std::string painted(const Painter& painter, Health health, const std::string& text) {
+    return health == Health::green    ? painter.green(text)
+           : health == Health::yellow ? painter.yellow(text)
+           : health == Health::red    ? painter.red(text)
+                                      : painter.bold(text);
 }
 
 std::string asked(Question question) {
@@ -64,45 +57,45 @@ std::string answered(Health health) {
 }
 
 std::string padded(const std::string& text, std::size_t width) {
-    const std::size_t columns = text_width(text);
-    return text + std::string(width > columns ? width - columns : 1, ' ');
+    return text + padding(text, width);
 }
 
-std::string render_answer(const Answer& answer, const Style& style) {
+std::string render_answer(const Answer& answer, const Painter& painter) {
     const std::string said = padded(answered(answer.health), kAnswerWidth + 1);
     return fmt::format("  {}{}{}\n", padded(asked(answer.question), kQuestionWidth - 6),
-                       painted(style, answer.health, said),
-                       wrapped(printable(spoken(answer.text)), style.width,
+                       painted(painter, answer.health, said),
+                       wrapped(printable(spoken(answer.text)), painter.width(),
                                2 + kQuestionWidth - 6 + kAnswerWidth + 1));
 }
 
-std::string render_fixes(const Finding& finding, const Style& style) {
+std::string render_fixes(const Finding& finding, const Painter& painter) {
     std::string out;
     for (const Fix& fix : finding.fixes) {
-        out += fmt::format("    {}{}\n", bold(style, padded(spoken_label("fix"), 6)),
-                           wrapped(printable(spoken(fix.text)), style.width, 10));
+        out += fmt::format("    {}{}\n", painter.bold(padded(spoken_label("fix"), 6)),
+                           wrapped(printable(spoken(fix.text)), painter.width(), 10));
         if (!fix.command.empty()) {
-            out += fmt::format("          $ {}\n", bold(style, printable(fix.command)));
+            out += fmt::format("          $ {}\n", painter.bold(printable(fix.command)));
         }
     }
     return out;
 }
 
 // One thing that is amiss.
-std::string render_amiss(const Check& check, const Style& style) {
+std::string render_amiss(const Check& check, const Painter& painter) {
     std::string out = fmt::format(
-        "\n{} {} {}{}\n    {}\n", bold(style, "cudiag:"),
-        painted(style, check.health,
+        "\n{} {} {}{}\n    {}\n", painter.bold("cudiag:"),
+        painted(painter, check.health,
                 spoken_label(check.health == Health::red ? "red" : name_of(check.health))),
-        bold(style, fmt::format("{}: {}", name_of(check.question), check.name)),
+        painter.bold(fmt::format("{}: {}", name_of(check.question), check.name)),
         check.finding && check.finding->confidence == Confidence::likely ? spoken(say(" (likely)"))
                                                                          : "",
-        wrapped(printable(spoken(check.text)), style.width, 4));
+        wrapped(printable(spoken(check.text)), painter.width(), 4));
     if (check.finding) {
-        out += render_fixes(*check.finding, style);
+        out += render_fixes(*check.finding, painter);
         if (!check.finding->limits.empty()) {
-            out += fmt::format("    {}{}\n", padded(spoken_label("limits"), 7),
-                               wrapped(printable(spoken(check.finding->limits)), style.width, 11));
+            out +=
+                fmt::format("    {}{}\n", padded(spoken_label("limits"), 7),
+                            wrapped(printable(spoken(check.finding->limits)), painter.width(), 11));
         }
         out += fmt::format("    {}cudiag explain {}\n", padded(spoken_label("more"), 7),
                            check.finding->slug);
@@ -135,29 +128,31 @@ void add_comment(const std::string& text, std::string& script) {
 }  // namespace
 
 std::string render_examination(const Examination& examination, const Style& style) {
+    const Painter painter{style};
     std::string out = fmt::format(
-        "{} {}{}{}\n", bold(style, "cudiag doctor:"),
+        "{} {}{}{}\n", painter.bold("cudiag doctor:"),
         printable(examination.python.empty() ? spoken(say("no Python")) : examination.python),
         examination.python_version.empty()
             ? ""
             : spoken(say(" ({}, by {})", examination.python_version, examination.chosen_by)),
         examination.torch.empty() ? "" : ", torch " + printable(examination.torch));
     for (const Answer& answer : examination.answers) {
-        out += render_answer(answer, style);
+        out += render_answer(answer, painter);
     }
     std::set<std::string> told;  // one cause can be told by two questions
     for (const Check& check : examination.checks) {
         const bool amiss = check.health == Health::red || check.health == Health::yellow;
         if (amiss && check.name != "needs-torch" && told.insert(check.text).second) {
-            out += render_amiss(check, style);
+            out += render_amiss(check, painter);
         }
     }
     out += "\n";
     for (const Check& check : examination.checks) {
         if (check.health == Health::green) {
-            out += fmt::format("  {} {}{}\n", painted(style, Health::green, "ok"),
-                               padded(check.name, kNameWidth),
-                               wrapped(printable(spoken(check.text)), style.width, 5 + kNameWidth));
+            out += fmt::format(
+                "  {} {}{}\n", painted(painter, Health::green, "ok"),
+                padded(check.name, kNameWidth),
+                wrapped(printable(spoken(check.text)), painter.width(), 5 + kNameWidth));
         }
     }
     return out;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "diagnose/say.h"
+#include "present/painter.h"
 #include "present/spoken.h"
 
 namespace cudiag {
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 class TreeText {
   public:
-    explicit TreeText(const Style& style) : style_{style} {}
+    explicit TreeText(const Style& style) : painter_{style} {}
 
     std::string render(const TreeNode& root) {
         line("", root, true, true);
@@ -23,22 +24,18 @@ class TreeText {
     }
 
   private:
-    std::string paint(const char* code, const std::string& text) const {
-        return style_.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
-    }
-
     std::string found_text(const TreeNode& node) const {
         if (node.missing()) {
-            return paint("1;31", node.error.empty() ? spoken(say("not found"))
-                                                    : printable(spoken(node.error)));
+            return painter_.red(node.error.empty() ? spoken(say("not found"))
+                                                   : printable(spoken(node.error)));
         }
         const SearchStep* step = node.matched();
         std::string rule = node.already_loaded ? say("already mapped")
                            : step != nullptr   ? why(*step)
                                                : "";
         return printable(node.path) +
-               paint("2", rule.empty() ? "" : " [" + printable(spoken(rule)) + "]") +
-               (node.elsewhere ? paint("2", " …") : "");
+               painter_.dim(rule.empty() ? "" : " [" + printable(spoken(rule)) + "]") +
+               (node.elsewhere ? painter_.dim(" …") : "");
     }
 
     void line(const std::string& indent, const TreeNode& node, bool last, bool root) {
@@ -54,23 +51,23 @@ class TreeText {
             }
         }
         for (const VersionClash& clash : node.clashes) {
+            const std::string text = spoken(say("wants version {} of {}, which lacks it",
+                                                clash.version, printable(clash.provider)));
             out_ += fmt::format("{}      {}\n", below,
-                                paint(clash.weak ? "2" : "1;31",
-                                      spoken(say("wants version {} of {}, which lacks it",
-                                                 clash.version, printable(clash.provider)))));
+                                clash.weak ? painter_.dim(text) : painter_.red(text));
         }
         for (const ShadowedCopy& copy : node.shadowed) {
+            const std::string text = spoken(say("another copy is passed by: {} ({})",
+                                                printable(copy.path), printable(copy.where)));
             out_ += fmt::format("{}      {}\n", below,
-                                paint(copy.own ? "1;33" : "2",
-                                      spoken(say("another copy is passed by: {} ({})",
-                                                 printable(copy.path), printable(copy.where)))));
+                                copy.own ? painter_.yellow(text) : painter_.dim(text));
         }
         for (std::size_t i = 0; i < node.children.size(); ++i) {
             line(below, node.children[i], i + 1 == node.children.size(), false);
         }
     }
 
-    const Style& style_;
+    const Painter painter_;
     std::string out_;
 };
 
@@ -132,14 +129,11 @@ Json device_code_json(const std::vector<DeviceCode>& code) {
 }
 
 std::string render_mapped(const std::vector<MappedLibrary>& libraries, const Style& style) {
+    const Painter painter{style};
     std::string out;
     for (const MappedLibrary& library : libraries) {
-        out += fmt::format(
-            "{}{}\n", printable(library.path),
-            library.twice
-                ? fmt::format(fmt::runtime(style.colour ? "  \033[1;33m{}\033[0m" : "  {}"),
-                              spoken(say("mapped twice")))
-                : "");
+        out += fmt::format("{}{}\n", printable(library.path),
+                           library.twice ? "  " + painter.yellow(spoken(say("mapped twice"))) : "");
         out +=
             fmt::format("    {}{}{}\n",
                         library.version.empty() ? spoken(say("version unknown")) : library.version,
@@ -244,14 +238,12 @@ std::vector<Group> groups_of(const std::vector<ProcessLibraries>& processes) {
 }  // namespace
 
 std::string render_libraries(const std::vector<ProcessLibraries>& processes, const Style& style) {
-    const auto paint = [&](const char* code, const std::string& text) {
-        return style.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
-    };
+    const Painter painter{style};
     std::string out;
     const std::string heading = spoken_label("libraries");
     for (const Group& group : groups_of(processes)) {
         const ProcessLibraries& process = *group.process;
-        out += fmt::format("{}{} {}\n", out.empty() ? "" : "\n", paint("1", heading),
+        out += fmt::format("{}{} {}\n", out.empty() ? "" : "\n", painter.bold(heading),
                            wrapped(group.pids, style.width, text_width(heading) + 1));
         const std::string driver = spoken_label("driver");
         std::size_t names = text_width(driver);
@@ -262,7 +254,7 @@ std::string render_libraries(const std::vector<ProcessLibraries>& processes, con
         }
         const std::size_t room = style.width > 24 ? style.width - 4 : 20;
         const auto path_line = [&](const std::string& path) {
-            out += fmt::format("    {}\n", paint("2", shortened(printable(path), room)));
+            out += fmt::format("    {}\n", painter.dim(shortened(printable(path), room)));
         };
         out += fmt::format("  {:<{}}  {}\n", driver, names, printable(driver_text(process.driver)));
         if (!process.driver.path.empty()) {
@@ -270,7 +262,7 @@ std::string render_libraries(const std::vector<ProcessLibraries>& processes, con
         }
         for (const MappedLibrary& library : process.libraries) {
             const std::string twice = library.twice ? spoken(say("twice  ")) : "";
-            const std::string mark = library.twice ? paint("1;33", twice) : "";
+            const std::string mark = library.twice ? painter.yellow(twice) : "";
             out += fmt::format("  {:<{}}  {:<{}}  {}{}\n", printable(base_name(library.path)),
                                names, printable(version_text(library)), versions, mark,
                                wrapped(printable(users_text(library.needed_by)), style.width,

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "diagnose/say.h"
+#include "present/painter.h"
 #include "present/profile_text.h"
 #include "present/spoken.h"
 
@@ -26,29 +27,21 @@ std::string percent(double share) {
 
 class Block {
   public:
-    explicit Block(const Style& style) : style_{style} {}
+    explicit Block(const Style& style) : painter_{style} {}
 
     void head(const std::string& text) {
-        out_ += fmt::format("  {}\n", bold(wrapped(printable(spoken(text)), style_.width, 2)));
+        out_ += fmt::format("  {}\n",
+                            painter_.bold(wrapped(printable(spoken(text)), painter_.width(), 2)));
     }
 
     void line(const std::string& label, const std::string& text) {
-        constexpr std::size_t kLabel = 12;
-        const std::string left = spoken_label(label);
-        const std::string shown = style_.colour ? fmt::format("\033[2m{}\033[0m", left) : left;
-        out_ += fmt::format("  {}{}{}\n", shown,
-                            std::string(kLabel - std::min(kLabel, text_width(left)), ' '),
-                            wrapped(printable(spoken(text)), style_.width, kLabel + 2));
-    }
-
-    std::string bold(const std::string& text) const {
-        return style_.colour ? fmt::format("\033[1m{}\033[0m", text) : text;
+        out_ += painter_.line(label, text);
     }
 
     std::string take() { return std::move(out_); }
 
   private:
-    const Style& style_;
+    const Painter painter_;
     std::string out_;
 };
 
@@ -291,8 +284,9 @@ std::string render_profile(const Profile& profile, const Style& style,
     if (!run_directory.empty()) {
         block.line("more", "cudiag report " + run_directory);
     }
-    return fmt::format("{} {} {}\n{}", block.bold("cudiag:"), block.bold(spoken_label("profile")),
-                       profile.pid, block.take());
+    const Painter painter{style};
+    return fmt::format("{} {} {}\n{}", painter.bold("cudiag:"),
+                       painter.bold(spoken_label("profile")), profile.pid, block.take());
 }
 
 nlohmann::ordered_json profile_json(const Profile& profile) {

@@ -13,49 +13,13 @@
 #include "diagnose/say.h"
 #include "diagnose/units.h"
 #include "present/finding_json.h"
+#include "present/painter.h"
 #include "present/spoken.h"
 
 namespace cudiag {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kLabel = 12;  // width of the left column
-
-class Painter {
-  public:
-    explicit Painter(const Style& style) : style_{style} {}
-
-    std::string bold(const std::string& text) const { return paint("1", text); }
-
-    std::string red(const std::string& text) const { return paint("1;31", text); }
-
-    std::string yellow(const std::string& text) const { return paint("1;33", text); }
-
-    std::string green(const std::string& text) const { return paint("32", text); }
-
-    std::string dim(const std::string& text) const { return paint("2", text); }
-
-    std::size_t width() const { return style_.width; }
-
-    std::string line(const std::string& label, const std::string& text) const {
-        return spoken_line(spoken_label(label), text);
-    }
-
-    // As `line`, of a label in the user's language.
-    std::string spoken_line(const std::string& label, const std::string& text) const {
-        return fmt::format("  {}{}{}\n", dim(label),
-                           std::string(kLabel - std::min(kLabel, text_width(label)), ' '),
-                           wrapped(printable(spoken(text)), style_.width, kLabel + 2));
-    }
-
-  private:
-    std::string paint(const char* code, const std::string& text) const {
-        return style_.colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
-    }
-
-    const Style& style_;
-};
 
 std::string label_of(std::string key) {
     std::replace(key.begin(), key.end(), '_', ' ');
@@ -131,8 +95,7 @@ std::string render_search(const Json& steps, const Painter& painter) {
                                        longest, found ? painter.green(told) : told,
                                        printable(spoken(short_why(step.value("why", "")))));
         const std::string label = number == 1 ? spoken_label("searched") : "";
-        out += fmt::format("  {}{}{}\n", painter.dim(label),
-                           std::string(kLabel - text_width(label), ' '), text);
+        out += fmt::format("  {}{}{}\n", painter.dim(label), padding(label, kLabelColumns), text);
     }
     return out;
 }
@@ -286,8 +249,9 @@ std::string render_evidence(const Json& evidence, const Painter& painter) {
         }
         // A label longer than its column goes before the text.
         const std::string left = spoken_label(label);
-        others += text_width(left) < kLabel ? painter.spoken_line(left, text)
-                                            : painter.spoken_line("", say("{}: {}", left, text));
+        others += text_width(left) < kLabelColumns
+                      ? painter.spoken_line(left, text)
+                      : painter.spoken_line("", say("{}: {}", left, text));
     }
     return out + others;
 }
@@ -322,11 +286,11 @@ std::string render_fixes(const Finding& finding, const Painter& painter) {
                                                      : spoken(say(" [not proved]"));
         const std::string label = spoken_label("fix");
         out += fmt::format(
-            "  {}{}{}{}\n", painter.bold(label), std::string(kLabel - text_width(label), ' '),
-            wrapped(printable(spoken(fix.text)), painter.width() - 14, kLabel + 2), mark);
+            "  {}{}{}{}\n", painter.bold(label), padding(label, kLabelColumns),
+            wrapped(printable(spoken(fix.text)), painter.width() - 14, kLabelColumns + 2), mark);
         if (!fix.command.empty()) {
             // Never wrapped: it is to be pasted.
-            out += fmt::format("  {}$ {}\n", std::string(kLabel, ' '),
+            out += fmt::format("  {}$ {}\n", std::string(kLabelColumns, ' '),
                                painter.bold(printable(fix.command)));
         }
     }

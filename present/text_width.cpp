@@ -97,6 +97,11 @@ std::size_t text_width(std::string_view text) {
     return width;
 }
 
+std::string padding(std::string_view text, std::size_t width) {
+    const std::size_t columns = text_width(text);
+    return std::string(width > columns ? width - columns : 1, ' ');
+}
+
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
     const std::size_t room = width > indent + 20 ? width - indent : 20;
     std::string out;

@@ -12,6 +12,9 @@ namespace cudiag {
 // set.
 std::size_t text_width(std::string_view text);
 
+// Spaces that follow the text in a column of that width: one at least.
+std::string padding(std::string_view text, std::size_t width);
+
 // `text` wrapped at the width with `indent` spaces before every line but the first. Breaks at
 // spaces, and between wide characters, where no line begins with a closing mark nor ends with an
 // opening one.
