@@ -454,8 +454,8 @@ class Analysis {
         complete.dropped = known ? std::optional{dropped} : std::nullopt;
         for (const RecordedLack& lack : recorded_.lacks) {
             if (!complete.device_timeline && lack.call != "steps") {
-                complete.why_not =
-                    lack.call.empty() ? lack.text : say("{} gave {}", lack.call, lack.text);
+                complete.why_not = lack.call.empty() ? say_known(lack.text)
+                                                     : say("{} gave {}", lack.call, lack.text);
             }
         }
         if (!complete.device_timeline && complete.why_not.empty()) {

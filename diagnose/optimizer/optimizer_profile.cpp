@@ -100,7 +100,7 @@ Finding without_steps(const ProfileCase& c) {
     finding.title = say("no step of an optimizer was seen");
     for (const RecordedLack& lack : c.recorded.lacks) {
         if (lack.call == "steps") {
-            finding.title += say(": {}", lack.text);
+            finding.title += say(": {}", say_known(lack.text));
         }
     }
     finding.evidence["records"] = records_json(c.profile.completeness);

@@ -25,7 +25,7 @@ def changed(root, name, change):
 def must_say(text, change):
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
-        for folder in ("diagnose", "present", "cli", "scripts"):
+        for folder in ("diagnose", "present", "cli", "shim", "cupti", "scripts"):
             shutil.copytree(ROOT / folder, root / folder)
         change(root)
         status, said = check(root)
@@ -49,6 +49,8 @@ must_say("has no text", lambda root: changed(root, "labels.json", lambda words: 
 must_say("is there twice", lambda root: changed(root, "cuda.json", lambda words: words.update({KEY: "{} 不存在"})))
 must_say("no translation of 'quite new words: {}'", append("diagnose/judge.cpp", 'auto x = say("quite new " /* and */ "words: {}", 1);\n'))
 must_say("no translation of 'brand new' (labels)", append("present/terminal.cpp", 'auto x = painter.line(a ? "brand new" : "", text);\n'))
+must_say("no translation of 'a name in braces' (labels)", append("diagnose/judge.cpp", 'void f() { x.evidence = {{"known", 1}, {"a_name_in_braces", {{"path", 2}}}}; }\n'))
+must_say("no translation of 'nothing that fits was found'", append("cupti/seat.cpp", 'auto x = lack("nothing that fits was found");\n'))
 must_say("is not said by say()", append("diagnose/judge.cpp", 'const char* x = "this is something that nobody translates";\n'))
 must_say("and has none", lambda root: (root / "cli/doctor_trials.cpp").write_text("// nothing\n"))
 must_say("is not there", lambda root: (root / "cli/doctor_trials.cpp").unlink())
