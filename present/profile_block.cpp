@@ -1,6 +1,7 @@
 #include "present/profile_block.h"
 
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -74,6 +75,9 @@ void add_step(const Optimizer& optimizer, Block& block) {
         text += say(", {} of a training step of {}", percent(*optimizer.share),
                     nanoseconds_text(optimizer.period.median));
     }
+    if (optimizer.share && optimizer.busy_share) {
+        text += say(", in which the GPU is busy for {}", percent(*optimizer.busy_share));
+    }
     text += say("; median of {} of {} steps", optimizer.steady_steps, optimizer.steps);
     block.line("a step", text);
     if (on_device) {
@@ -143,8 +147,13 @@ std::string records_text(const Completeness& complete) {
     if (complete.out_of_range > 0) {
         text += say(", {} have times of another clock", complete.out_of_range);
     }
-    return complete.shared_with_client ? text + say("; another profiler recorded at the same time")
-                                       : text;
+    if (complete.shared_with_client) {
+        text += say("; another profiler recorded at the same time");
+    }
+    if (!complete.clients.empty()) {
+        text += say("; clients of CUPTI: {}", fmt::format("{}", fmt::join(complete.clients, ", ")));
+    }
+    return text;
 }
 
 std::string cost_text(const OwnCost& cost) {
@@ -238,6 +247,7 @@ Json completeness_json(const Completeness& complete) {
             {"without_room", complete.not_kept},
             {"of_another_clock", complete.out_of_range},
             {"shared", complete.shared_with_client},
+            {"clients", complete.clients},
             {"matched_by_launch", complete.matched_by_launch}};
 }
 

@@ -66,6 +66,10 @@ std::string figures(const Optimizer& optimizer, Language language) {
         items += card(fmt::format("{:.0f} %", *optimizer.share * kPercent),
                       say("of a training step"), language);
     }
+    if (optimizer.busy_share) {
+        items += card(fmt::format("{:.0f} %", *optimizer.busy_share * kPercent),
+                      say("of a training step the GPU is busy"), language);
+    }
     items += card(fmt::format("{:.0f}", optimizer.kernels_a_step), say("kernels a step"), language);
     items += card(grouped(optimizer.steps),
                   say("steps; these figures are of {}", grouped(optimizer.steady_steps)), language);
@@ -167,8 +171,17 @@ std::string completeness(const Profile& profile, Language language) {
     if (is.complete()) {
         text += paragraph(say("Nothing is missing."), language);
     }
+    if (is.out_of_range > 0) {
+        text += paragraph(say("{} records have times of another clock, and are left out.",
+                              grouped(is.out_of_range)),
+                          language);
+    }
     if (is.shared_with_client) {
         text += paragraph(say("Another profiler recorded at the same time."), language);
+    }
+    if (!is.clients.empty()) {
+        text += paragraph(
+            say("Clients of CUPTI: {}.", fmt::format("{}", fmt::join(is.clients, ", "))), language);
     }
     if (const auto cost = profile.cost.relative()) {
         text += paragraph(

@@ -452,6 +452,13 @@ class Analysis {
             profile_.cost.in_buffers = window.spent;
         }
         complete.dropped = known ? std::optional{dropped} : std::nullopt;
+        for (const CuptiClient& client : recorded_.clients) {
+            const std::string name = client.module.substr(client.module.rfind('/') + 1);
+            if (client.error == 0 && !name.empty() &&
+                std::count(complete.clients.begin(), complete.clients.end(), name) == 0) {
+                complete.clients.push_back(name);
+            }
+        }
         for (const RecordedLack& lack : recorded_.lacks) {
             if (!complete.device_timeline && lack.call != "steps") {
                 complete.why_not = lack.call.empty() ? say_known(lack.text)

@@ -11,7 +11,8 @@ Json records_json(const Completeness& complete) {
             {"recorded", complete.records},
             {"lost_by_cupti", complete.dropped ? Json(*complete.dropped) : Json("unknown")},
             {"without_room", complete.not_kept},
-            {"of_another_clock", complete.out_of_range}};
+            {"of_another_clock", complete.out_of_range},
+            {"clients", complete.clients}};
 }
 
 std::string title_of(const Optimizer& optimizer) {
@@ -127,6 +128,9 @@ std::vector<Finding> optimizer_profile(const ProfileCase& c) {
                                {"p95", milliseconds(optimizer.host.p95)}};
         if (optimizer.period.count > 0) {
             evidence["training_step_ms"] = milliseconds(optimizer.period.median);
+        }
+        if (optimizer.busy_share) {
+            evidence["busy_percent"] = static_cast<std::uint64_t>(100 * *optimizer.busy_share);
         }
         add_device(optimizer, c.profile, evidence);
         if (c.profile.completeness.device_timeline) {

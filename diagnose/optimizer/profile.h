@@ -176,6 +176,7 @@ struct Completeness {
     std::uint64_t not_kept = 0;            // records for which the file had no room
     std::uint64_t out_of_range = 0;        // records whose times lie outside the run
     bool shared_with_client = false;       // torch.profiler or another client recorded too
+    std::vector<std::string> clients;      // modules that CUPTI accepted as clients: file names
     bool matched_by_launch = false;  // steps and records by order of launch; else by kernels' names
 
     bool complete() const {

@@ -101,6 +101,7 @@ inline Profile made_profile() {
         {.name = 3, .launches_a_step = 1, .time_a_step = kKernel, .mean = kKernel}};
     optimizer.gb_per_s = 28e9 / optimizer.span.median;
     optimizer.share = optimizer.span.median / kPeriod;
+    optimizer.busy_share = 0.9;
     optimizer.fused_ms = 8.06;
     optimizer.fused_error = 0.05;
     optimizer.limit_ms = 6.66;
@@ -111,6 +112,8 @@ inline Profile made_profile() {
     profile.completeness.launches = kSteps * (kKernels + 2);
     profile.completeness.records = kSteps * (kKernels + 2);
     profile.completeness.dropped = 0;
+    profile.completeness.shared_with_client = true;
+    profile.completeness.clients = {"libtorch_cpu.so"};
     profile.cost = {.in_buffers = 400'000,
                     .steps_in_window = 40,
                     .steps_after = 40,

@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
+#include "diagnose/optimizer/analyse.h"
 #include "present/grouped.h"
 #include "present/perfetto.h"
+#include "present/profile_block.h"
 #include "present/profile_charts.h"
 #include "present/profile_html.h"
 #include "present/profile_text.h"
 #include "present/tensorboard.h"
 #include "tests/present/made_profile.h"
+#include "tests/unit/diagnose/optimizer/made_profile.h"
 
 namespace cudiag {
 namespace {
@@ -188,6 +191,32 @@ TEST(ProfileHtml, SaysInChineseWhatItLacks) {
     EXPECT_NE(page.find("用这条命令测量： <code>cudiag bench adam</code>"), std::string::npos);
 }
 
+// The recorder has libc alone: its words are told in the user's language when they are read.
+TEST(ProfileHtml, TellsTheRecordersWordsInChinese) {
+    RecordedProfile recorded = made();
+    recorded.windows.clear();
+    recorded.lacks.push_back({.text = "no libcupti that fits the CUDA of this process was found",
+                              .call = "",
+                              .error = 0,
+                              .cupti = ""});
+    const std::string page = profile_html({analyse(recorded, {})}, "run", Language::chinese);
+    EXPECT_NE(page.find("没有记录设备的时间线：没有找到与这个进程的 CUDA 相配的 libcupti"),
+              std::string::npos);
+}
+
+TEST(ProfileHtml, SaysWhoElseRecordedAndWhatHasAnotherClock) {
+    Profile profile = made_profile();
+    profile.completeness.out_of_range = 1200;
+    profile.completeness.shared_with_client = true;
+    profile.completeness.clients = {"libtorch_cpu.so", "libother.so"};
+    profile.optimizers[0].busy_share = 0.9;
+    const std::string page = profile_html({profile}, "run", Language::english);
+    EXPECT_NE(page.find("1,200 records have times of another clock"), std::string::npos);
+    EXPECT_NE(page.find("Clients of CUPTI: libtorch_cpu.so, libother.so."), std::string::npos);
+    EXPECT_NE(page.find("<b>90 %</b>of a training step the GPU is busy"), std::string::npos);
+    EXPECT_EQ(page.find("Nothing is missing."), std::string::npos);
+}
+
 TEST(ProfileHtml, DoesNotCallALostCountComplete) {
     Profile profile = made_profile();
     profile.completeness.dropped.reset();
@@ -224,6 +253,17 @@ TEST(PerfettoTrace, GivesOverlappingOperationsTracksOfTheirOwn) {
     inside.end += 10;
     profile.operations.insert(profile.operations.begin() + 1, inside);
     EXPECT_EQ(count(perfetto_trace({profile}), name), 2U);
+}
+
+TEST(RenderProfile, SaysHowBusyTheGpuIsAndWhoElseRecorded) {
+    const std::string block = render_profile(made_profile(), {.width = 400}, "");
+    EXPECT_NE(block.find("34 % of a training step of 70.0 ms, in which the GPU is busy for 90 %"),
+              std::string::npos)
+        << block;
+    EXPECT_NE(
+        block.find("another profiler recorded at the same time; clients of CUPTI: libtorch_cpu.so"),
+        std::string::npos)
+        << block;
 }
 
 TEST(ShortKernel, KeepsWhatTellsKernelsApart) {

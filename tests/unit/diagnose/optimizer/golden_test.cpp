@@ -50,6 +50,7 @@ TEST_P(GoldenProfile, IsAnalysedAsTorchsProfilerCounted) {
     const Profile profile = analyse(recorded_profile_of(*read.recording), {});
     EXPECT_TRUE(profile.completeness.complete());
     EXPECT_TRUE(profile.completeness.shared_with_client);
+    EXPECT_EQ(profile.completeness.clients, std::vector<std::string>{"libtorch_cpu.so"});
     EXPECT_TRUE(profile.completeness.matched_by_launch);
     ASSERT_EQ(profile.optimizers.size(), 1U);
     const Optimizer& optimizer = profile.optimizers.front();

@@ -54,6 +54,7 @@ TEST(OptimizerProfile, TellsWhereTheTimeGoes) {
     EXPECT_EQ(note.evidence["records"]["lost_by_cupti"], 0);
     EXPECT_EQ(note.evidence["moved_bytes"], 28'000'000'000U);
     EXPECT_EQ(note.evidence["training_step_ms"], 70);
+    EXPECT_EQ(note.evidence["busy_percent"], 97);
     EXPECT_TRUE(note.fixes.empty());
     EXPECT_EQ(note.limits, "");
 }
