@@ -258,6 +258,7 @@ void prune_runs(const std::string& but) {
 
 std::vector<Profile> profiles_of(const Facts& facts) {
     std::vector<Profile> profiles;
+    profiles.reserve(facts.profiles.size());
     for (const RecordedProfile& recorded : facts.profiles) {
         profiles.push_back(analyse(recorded, card_directories()));
     }

@@ -96,19 +96,19 @@ void judge_failure(const Facts& facts, const Process& process, const LoadFailure
         explained.push_back(out.add(std::move(*hidden)));
     }
     if (auto cache = build_stale_cache(*finding)) {
-        finding->cause_of = explained;
+        finding->cause_of = std::move(explained);
         cache->cause_of = {out.add(std::move(*finding))};
         out.add(std::move(*cache));
     } else if (shadow) {
         if (!shadow->fixes.empty()) {
             finding->fixes = shadow->fixes;
         }
-        finding->cause_of = explained;
+        finding->cause_of = std::move(explained);
         explained = {out.add(std::move(*finding))};
-        shadow->cause_of = explained;
+        shadow->cause_of = std::move(explained);
         out.add(std::move(*shadow));
     } else {
-        finding->cause_of = explained;
+        finding->cause_of = std::move(explained);
         out.add(std::move(*finding));
     }
 }

@@ -48,6 +48,7 @@ class Tree {
     // Of a long build the steps that failed, those above them, and the longest of the others.
     void choose() {
         std::vector<const BuildStep*> by_time;
+        by_time.reserve(build_.steps.size());
         for (const BuildStep& step : build_.steps) {
             by_time.push_back(&step);
         }

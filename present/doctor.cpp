@@ -146,7 +146,7 @@ std::string render_examination(const Examination& examination, const Style& styl
             out += render_amiss(check, painter);
         }
     }
-    out += "\n";
+    out += '\n';
     for (const Check& check : examination.checks) {
         if (check.health == Health::green) {
             out += fmt::format(
@@ -199,7 +199,7 @@ std::string repair_script(const Examination& examination) {
             continue;
         }
         std::string& part = is_setting(fix->command) ? settings : commands;
-        part += "\n";
+        part += '\n';
         add_comment(spoken(check.text), part);
         add_comment(spoken(say("so: {}", fix->text)), part);
         part += fix->command + "\n";

@@ -178,6 +178,7 @@ std::vector<Annotation> annotations_of(const DeviceOperation& operation) {
 
 void write_steps(Writer& writer, const Profile& profile, std::uint64_t process) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> tracks;  // host's steps, counter
+    tracks.reserve(profile.optimizers.size());
     for (const Optimizer& optimizer : profile.optimizers) {
         tracks.emplace_back(
             writer.track(process, called(optimizer) + " step, host"),

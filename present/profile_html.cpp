@@ -50,6 +50,7 @@ std::string table(const std::vector<std::string>& columns, const std::string& ro
 
 std::string parameters_text(const Optimizer& optimizer) {
     std::vector<std::string> groups;
+    groups.reserve(optimizer.parameters.size());
     for (const ParameterGroup& group : optimizer.parameters) {
         groups.push_back(say("{} elements of {} in {} tensors on {}", grouped(group.elements),
                              group.dtype, grouped(group.tensors), group.device));

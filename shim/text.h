@@ -19,6 +19,8 @@ class Text {
             length = size_ - used_ - 1;
             cut_ = true;
         }
+        // used_ is below size_, which the analyzer cannot see.
+        // NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead)
         memcpy(buffer_ + used_, text, length);
         used_ += length;
         buffer_[used_] = '\0';

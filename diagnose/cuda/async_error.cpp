@@ -114,6 +114,7 @@ void add_core(const GpuCore& core, Finding& finding) {
 
 std::vector<std::string> kernels_in(const Suspects& suspects) {
     std::vector<std::string> kernels;
+    kernels.reserve(suspects.launches.size());
     for (const CudaLaunch* launch : suspects.launches) {
         kernels.push_back(launch->kernel);
     }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct dl_phdr_info;
+struct dl_phdr_info;  // NOLINT(readability-identifier-naming): glibc's
 
 namespace cudiag {
 
