@@ -399,7 +399,7 @@ struct Wrapper<entry, int(Arguments...)> {
     }
 
     __attribute__((noinline, cold)) static int note_failed_launch(int result, const void* caller,
-                                                                   Arguments... arguments) {
+                                                                  Arguments... arguments) {
         const Launch launch = launch_of(is_per_thread(kRole), arguments...);
         note_failed_call(kCalls[entry], entry, result, number_of(caller), {.launch = &launch});
         return result;

@@ -1,4 +1,4 @@
-/* The two callbacks that CUPTI wants, for cupti_alone.py: as cheap as they can be, and counting the bytes of the records. */
+/* The two callbacks that CUPTI wants, for optimizer_profile.py: as cheap as they can be, and counting the bytes of the records. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

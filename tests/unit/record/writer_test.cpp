@@ -318,9 +318,9 @@ TEST_P(RefusedRing, LeavesNothingBehind) {
               code(OpenResult::failed));
     OpenRecording recording({4096, 0, 0});
     int error = 0;
-    EXPECT_EQ(recording.writer.add_rings(recording.directory.descriptor(), "r", 2, GetParam(),
-                                         &error),
-              OpenResult::failed);
+    EXPECT_EQ(
+        recording.writer.add_rings(recording.directory.descriptor(), "r", 2, GetParam(), &error),
+        OpenResult::failed);
     EXPECT_EQ(recording.writer.claim_ring(), nullptr);
 }
 
