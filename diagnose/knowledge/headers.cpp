@@ -23,6 +23,13 @@ HeaderWheel wheel_of(DataObject& entry) {
         }
         wheel.versions.emplace(release, version);
     }
+    // What stands in whose place: for scripts/check-knowledge alone.
+    for (auto& [release, version] : entry.pairs("instead_of")) {
+        const auto found = wheel.versions.find(release);
+        if (found == wheel.versions.end() || found->second == version) {
+            entry.fail("'instead_of' has no other version of " + release);
+        }
+    }
     if (!wheel.spec.empty() && !wheel.versions.empty()) {
         entry.fail("'spec' and 'versions' exclude each other");
     }
