@@ -9,11 +9,8 @@ import sysconfig
 from pathlib import Path
 
 from machine import CannotRun, need_program
+from toolkits import NVCC, debian_nvcc, lay_debian_nvcc  # noqa: F401
 from worlds import debian, extension_source, link_tree, wheel
-
-# The whole of a working nvcc 13.0. PyPI has none for CUDA 11 and 12: those wheels hold ptxas alone.
-NVCC = ["nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-cuda-runtime==13.0.96",
-        "nvidia-cuda-cccl==13.0.85"]
 
 
 def table(thousands, place=""):
@@ -186,34 +183,16 @@ else:
 print("loaded", os.path.join(directory, "fused.so"))
 """)
 
-_PROFILE = """TOP = $(_HERE_)/..
-NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
-LD_LIBRARY_PATH += $(TOP)/lib64:
-PATH += $(TOP)/nvvm/bin:$(_HERE_):
-INCLUDES += "-I$(TOP)/include" $(_SPACE_)
-LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64"
-"""
-
 
 def cuda_11_8(world):
     """CUDA_HOME of an activated environment: nvcc 11.8, which only Debian has, laid out as NVIDIA's own toolkit."""
     home = world.root / "opt/cuda-11.8"
-    unpacked = debian("nvidia-cuda-toolkit", "libnvvm4") / "usr"
-    own = unpacked / "lib/nvidia-cuda-toolkit"          # its gcc and g++ there are Debian's wrappers: they pick gcc-11
-    link_tree(own / "bin/crt", home / "bin/crt")
-    link_tree(own / "libdevice", home / "nvvm/libdevice")
-    (home / "nvvm/bin").mkdir()
-    (home / "nvvm/bin/cicc").hardlink_to(own / "bin/cicc")
-    (home / "bin/nvcc").hardlink_to(own / "bin/nvcc")
-    for name in ("cudafe++", "ptxas", "fatbinary", "nvlink", "bin2c"):
-        (home / "bin" / name).hardlink_to(unpacked / "bin" / name)
+    lay_debian_nvcc(debian_nvcc("bookworm"), home)
     for requirement in ("nvidia-cuda-nvcc-cu11==11.8.89", "nvidia-cuda-runtime-cu11==11.8.89"):
         for package in wheel(requirement).glob("nvidia/cuda_*"):
             link_tree(package / "include", home / "include")
             link_tree(package / "lib", home / "lib64")
-    (home / "lib64/libnvvm.so.4").hardlink_to(unpacked / "lib/x86_64-linux-gnu/libnvvm.so.4.0.0")
     (home / "lib64/libcudart.so").symlink_to("libcudart.so.11.0")
-    (home / "bin/nvcc.profile").write_text(_PROFILE)
     world.activate()
     world.set["CUDA_HOME"] = str(home)
     return home

@@ -94,8 +94,8 @@ def wheel(requirement):
                      lambda to: pip("install", "--quiet", "--no-deps", "--target", to, requirement))
 
 
-def debian(*packages):
-    """These packages of Debian 12, unpacked and not installed: a directory with usr in it. The system's apt is not changed."""
+def debian(*packages, suite="bookworm"):
+    """These packages of Debian, unpacked and not installed: a directory with usr in it. The system's apt is not changed."""
     keyring = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if shutil.which("apt-get") is None or not keyring.exists():
         raise CannotRun("no apt-get with Debian's keys on this machine")
@@ -104,7 +104,7 @@ def debian(*packages):
         for name in ("state/lists/partial", "cache/archives/partial", "debs"):
             (to / name).mkdir(parents=True)
         sources = to / "sources.list"
-        sources.write_text(f"deb [signed-by={keyring}] http://deb.debian.org/debian bookworm main contrib non-free\n")
+        sources.write_text(f"deb [signed-by={keyring}] http://deb.debian.org/debian {suite} main contrib non-free\n")
         options = [f"-oDir::State={to}/state", f"-oDir::Cache={to}/cache", f"-oDir::Etc::SourceList={sources}",
                    "-oDir::Etc::SourceParts=/dev/null", "-oDir::State::Status=/dev/null", "-oAPT::Sandbox::User=root"]
         for words in (["apt-get", *options, "update"], ["apt-get", *options, "download", *packages]):
@@ -116,7 +116,7 @@ def debian(*packages):
         for name in ("state", "cache", "debs"):
             shutil.rmtree(to / name)
 
-    return made_once(WORLDS / "debian" / packages[0], make)
+    return made_once(WORLDS / "debian" / suite / packages[0], make)
 
 
 def link_tree(source, to):
