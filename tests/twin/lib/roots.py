@@ -4,7 +4,7 @@
         inside.run("python3", "--version")         a Result
         inside.changes()                           what the try has written so far
 
-A try sees an overlay over the root: what it writes is gone with it.
+A try sees an overlay over the root: what it writes is gone with it, unless a directory is given that keeps it as a layer for others.
 """
 
 import ctypes
@@ -55,19 +55,23 @@ def _mount(*words):
 class Try:
     """A root of that Debian to do as one likes in. The mounts are this process's own, and end with it."""
 
-    def __init__(self, suite, on_disk=False):
-        """on_disk: what it writes is too much for memory."""
+    def __init__(self, suite, layers=(), upper=None):
+        """layers: what lies over that Debian, the lowest first. upper: the empty directory that keeps what is written, on a disk."""
         lower = debian_root(suite)
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS) != 0:
             cannot_run_here("no mount namespace may be made here")
         _mount("--make-rprivate", "/")
-        self._place = Path(tempfile.mkdtemp())
-        if not on_disk:
+        self._place = Path(tempfile.mkdtemp(dir=upper and upper.parent))
+        if upper is None:
             _mount("-t", "tmpfs", "tmpfs", self._place)
-        self._upper, work, self.root = (self._place / name for name in ("upper", "work", "root"))
+        self._upper = upper or self._place / "upper"
+        work, self.root = self._place / "work", self._place / "root"
         for directory in (self._upper, work, self.root):
-            directory.mkdir()
-        _mount("-t", "overlay", "overlay", "-o", f"lowerdir={lower},upperdir={self._upper},workdir={work}", self.root)
+            directory.mkdir(exist_ok=True)
+        # No features of this kernel's choice, so that a layer is files, whiteouts and opaque directories.
+        lowers = ":".join(map(str, [*reversed(layers), lower]))
+        _mount("-t", "overlay", "overlay", "-o", f"redirect_dir=off,metacopy=off,lowerdir={lowers},upperdir={self._upper},workdir={work}",
+               self.root)
         _mount("-t", "proc", "proc", self.root / "proc")
         _mount("--rbind", "/dev", self.root / "dev")
 
@@ -98,12 +102,14 @@ class Try:
             variables["PIP_CERT"] = "/etc/pip-cert.pem"
         return variables
 
-    def run(self, *command, limit_s=LIMIT_S, **variables):
-        """Runs it inside, with no variables but these and the usual ones."""
+    def run(self, *command, limit_s=LIMIT_S, contained=False, **variables):
+        """Runs it inside, with no variables but these and the usual ones. contained: it is process 1, and all that it started ends with it."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
                        "DEBIAN_FRONTEND": "noninteractive"} | variables
         # Given inside: a preload is for the command, not for chroot.
         words = [shutil.which("chroot"), str(self.root), "/usr/bin/env", "-i", *(f"{k}={v}" for k, v in environment.items())]
+        if contained:
+            words = ["unshare", "--pid", "--fork", "--kill-child", f"--mount-proc={self.root}/proc", *words]
         done = subprocess.run([*words, *map(str, command)], capture_output=True, text=True, timeout=limit_s, cwd="/")
         return Result(done.returncode, done.stdout, done.stderr)
 
