@@ -1,5 +1,5 @@
-"""scripts/images: hadolint has nothing to say, the compose file asks for memory and GPUs, the two Dockerfiles and the Apptainer
-definition say the same, and each release's torch is built for the CUDA of its base image."""
+"""scripts/images: hadolint has nothing to say, the compose file asks for memory and GPUs, the two Dockerfiles begin alike, and each
+release's torch is built for the CUDA of its base image."""
 from packages import *
 
 IMAGES = TESTS.parent / "scripts" / "images"
@@ -23,12 +23,6 @@ whole, staged = map(steps, files)
 builder = staged[:next(i for i, step in enumerate(staged) if i > 3 and step.startswith("FROM"))]
 assert [step.removesuffix(" AS builder") for step in builder] == whole[:len(builder)], "the builder is not the Dockerfile's beginning"
 assert sum("cudiag doctor" in step for step in whole) == 2 and staged[-2] == "RUN check-runtime deepspeed.ops.adam.fused_adam_op", staged
-
-# The definition does the same: each pip and the packages of apt.
-definition = " ".join((IMAGES / "cudiag.def").read_text().replace("\\\n", " ").split())
-packages = re.search(r"--no-install-recommends (.*?) &&", " ".join(whole))[1]
-for words in (packages, "numpy==1.26.4 setuptools==80.9.0 wheel==0.45.1", "DS_BUILD_OPS=0 DS_BUILD_FUSED_ADAM=1", "cudiag doctor"):
-    assert words in definition and words in " ".join(whole), words
 
 releases = json.loads((IMAGES / "releases.json").read_text())["releases"]
 knowledge = (TESTS.parent / "diagnose/knowledge/torch.json").read_text()
