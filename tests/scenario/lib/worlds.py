@@ -20,6 +20,7 @@ from machine import CannotRun, ldconfig
 
 WORLDS = Path(os.environ.get("CUDIAG_WORLDS", Path(__file__).resolve().parents[3] / "build" / "worlds"))
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+UNREACHABLE = re.compile("Temporary failure|Could not resolve|Failed to establish a new connection|Max retries")
 PASSED_ON = re.compile(r"^(PATH|LANG|LC_ALL|TERM|TMPDIR|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|\w+_PROXY|\w+_proxy|PIP_\w+)$")
 
 # What `import torch` needs beside torch itself: its CUDA 13.0 libraries at the versions that it pins.
@@ -82,7 +83,7 @@ def pip(*words):
     done = subprocess.run([sys.executable, "-m", "pip", "--disable-pip-version-check", *map(str, words)],
                           capture_output=True, text=True)
     if done.returncode != 0:
-        if re.search(r"Temporary failure in name resolution|Failed to establish a new connection|Max retries", done.stderr):
+        if UNREACHABLE.search(done.stderr):
             raise CannotRun(f"PyPI is not reachable: pip {' '.join(map(str, words))}")
         raise RuntimeError(f"pip {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
 
