@@ -12,8 +12,9 @@ NVCC = ["nvidia-cuda-nvcc==13.0.88", "nvidia-nvvm==13.0.88", "nvidia-cuda-crt==1
         "nvidia-cuda-cccl==13.0.85"]
 
 _CUDA_13_0 = [*NVCC, *(each for each in TORCH_TOOLKIT if "cudnn" not in each), "nvidia-cuda-profiler-api==13.0.*", "nvidia-nvtx==13.0.*"]
+# cccl of 12.5: the wheels of 12.1 to 12.4 lack nv/target (12.3.101 is withdrawn from PyPI for "Missing headers").
 _CUDA_12_4 = [f"nvidia-{name}-cu12=={version}" for name, version in {
-    "cuda-nvcc": "12.4.131", "cuda-runtime": "12.4.127", "cuda-cccl": "12.4.127", "cuda-nvrtc": "12.4.127", "nvtx": "12.4.127",
+    "cuda-nvcc": "12.4.131", "cuda-runtime": "12.4.127", "cuda-cccl": "12.5.39", "cuda-nvrtc": "12.4.127", "nvtx": "12.4.127",
     "cuda-profiler-api": "12.4.127", "cublas": "12.4.5.8", "cusparse": "12.3.1.170", "cusolver": "11.6.1.9", "cufft": "11.2.1.3",
     "curand": "10.3.5.147", "nvjitlink": "12.4.127"}.items()]
 _CUDA_11_8 = [f"nvidia-{name}-cu11=={version}" for name, version in {
