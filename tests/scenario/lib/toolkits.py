@@ -1,7 +1,8 @@
 """A CUDA toolkit in one directory, as NVIDIA's packages and "devel" images lay it out, put together from what PyPI and Debian have.
 
-The wheels of CUDA 13 are such a toolkit. Those of CUDA 11 and 12 lie in a directory each, and no wheel has their nvcc (nvidia-cuda-nvcc-cu12
-holds ptxas and libnvvm): that is Debian's, which has one of 11.8 (Debian 12) and one of 12.4 (Debian 13), and none of 12.8.
+The wheels of CUDA 13 are such a toolkit. Those of CUDA 11 and 12 lie in a directory each, and no wheel has their nvcc
+(nvidia-cuda-nvcc-cu12 holds ptxas and libnvvm): that is Debian's, which has one of 11.8 (Debian 12) and one of 12.4 (Debian 13), and none
+of 12.8.
 """
 
 from machine import CannotRun

@@ -103,7 +103,7 @@ class Try:
         return variables
 
     def run(self, *command, limit_s=LIMIT_S, contained=False, **variables):
-        """Runs it inside, with no variables but these and the usual ones. contained: it is process 1, and all that it started ends with it."""
+        """Runs it inside, with no variables but these and the usual ones. contained: as process 1, so that all it starts ends with it."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
                        "DEBIAN_FRONTEND": "noninteractive"} | variables
         # Given inside: a preload is for the command, not for chroot.
