@@ -3,6 +3,7 @@
 #include "diagnose/cuda/rules.h"
 #include "diagnose/cuda/state.h"
 #include "diagnose/knowledge/cuda.h"
+#include "diagnose/packages/owner.h"
 #include "diagnose/say.h"
 
 namespace cudiag {
@@ -30,6 +31,21 @@ void add_machine(const CudaCase& c, nlohmann::ordered_json& evidence) {
     }
 }
 
+// When the library became another than the module that runs: what started before that goes on.
+void add_update(const CudaCase& c, nlohmann::ordered_json& evidence) {
+    const auto package = owner_of(c.driver.path);
+    if (!package) {
+        return;
+    }
+    evidence["driver_package"] = package->name + " " + package->version;
+    if (const auto change = last_change(*package)) {
+        evidence["driver_package_since"] = change->time;
+        if (!change->before.empty()) {
+            evidence["driver_package_before"] = change->before;
+        }
+    }
+}
+
 }  // namespace
 
 std::optional<Finding> cuda_device_unavailable(const CudaCase& c) {
@@ -44,6 +60,9 @@ std::optional<Finding> cuda_device_unavailable(const CudaCase& c) {
     finding.evidence["call"] = c.call.empty() ? say("not seen") : c.call;
     add_machine(c, finding.evidence);
     add_driver(c, finding.evidence);
+    if (states.at("mismatch")) {
+        add_update(c, finding.evidence);
+    }
     add_runtime(c, finding.evidence);
     for (const UnavailableRemedy& remedy : known->remedies) {
         if (hold(states, remedy.when)) {

@@ -38,5 +38,6 @@ std::vector<ListedFile> conda_files(const Package& package);
 // dpkg.cpp
 std::optional<Package> dpkg_owner(const std::string& root, const std::string& path);
 std::vector<ListedFile> dpkg_files(const std::string& root, const Package& package);
+std::optional<PackageChange> dpkg_last_change(const std::string& root, const Package& package);
 
 }  // namespace cudiag

@@ -1,6 +1,7 @@
 // dpkg's database: /var/lib/dpkg/info/PACKAGE[:ARCH].list, one path a line; /var/lib/dpkg/status;
 // and /var/lib/dpkg/diversions, three lines an entry: path, where it was moved, the package that
-// did it (dpkg-divert(1)).
+// did it (dpkg-divert(1)). /var/log/dpkg.log (dpkg(1), --log), and what logrotate made of it last:
+// "2026-11-30 06:12:33 upgrade PACKAGE:ARCH OLD NEW", also "install", with "<none>" as OLD.
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -190,6 +191,23 @@ std::vector<ListedFile> dpkg_files(const std::string& root, const Package& packa
         }
     }
     return files;
+}
+
+std::optional<PackageChange> dpkg_last_change(const std::string& root, const Package& package) {
+    std::optional<PackageChange> last;
+    for (const char* log : {"/var/log/dpkg.log.1", "/var/log/dpkg.log"}) {
+        std::istringstream file{file_text(root + log)};
+        for (std::string line; std::getline(file, line);) {
+            std::istringstream words{line};
+            std::string date, time, action, name, before, after;
+            words >> date >> time >> action >> name >> before >> after;
+            if ((action == "upgrade" || action == "install") &&
+                name.substr(0, name.find(':')) == package.name && after == package.version) {
+                last = {date + " " + time, before == "<none>" ? "" : before};
+            }
+        }
+    }
+    return last;
 }
 
 }  // namespace cudiag

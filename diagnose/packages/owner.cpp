@@ -141,6 +141,11 @@ std::optional<Package> owner_of(const std::string& path, const PackagePlaces& pl
     return std::nullopt;
 }
 
+std::optional<PackageChange> last_change(const Package& package, const PackagePlaces& places) {
+    return package.manager == PackageManager::dpkg ? dpkg_last_change(places.root, package)
+                                                   : std::nullopt;
+}
+
 std::vector<std::string> missing_files(const Package& package, const PackagePlaces& places) {
     std::vector<std::string> result;
     for (const ListedFile& file : files_of(package, places.root)) {

@@ -36,6 +36,16 @@ struct PackagePlaces {
 // what cannot be read owns nothing. Files only: a directory has no owner.
 std::optional<Package> owner_of(const std::string& path, const PackagePlaces& places = {});
 
+// What last made a package what it is.
+struct PackageChange {
+    std::string time;    // as the log has it, local: "2026-11-30 06:12:33"
+    std::string before;  // the version that it took the place of; "" if it was installed then
+};
+
+// From the package manager's log of this month and the one before; nothing if there is none, or it
+// tells of other versions than the one that is installed. dpkg alone keeps such a log.
+std::optional<PackageChange> last_change(const Package& package, const PackagePlaces& places = {});
+
 // Every installed pip package of a site-packages directory whose normalised name is in `names` (all
 // when empty), by name. A package whose metadata was left behind twice is there twice.
 std::vector<Package> pip_packages(const std::string& site_packages,

@@ -224,6 +224,27 @@ TEST_F(DpkgTree, APackageOwnsTheLinesOfItsList) {
     EXPECT_FALSE(owner("/usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30"));
 }
 
+TEST_F(DpkgTree, TheLogTellsWhenThePackageBecameWhatItIs) {
+    const auto package = owner("/usr/lib/x86_64-linux-gnu/libstdc++.so.6");
+    ASSERT_TRUE(package);
+    const auto change = [&] { return last_change(*package, {root_, {}}); };
+    EXPECT_FALSE(change());  // no log
+    write("var/log/dpkg.log.1",
+          "2026-10-31 06:00:01 startup packages configure\n"
+          "2026-10-31 06:00:02 install libstdc++6:amd64 <none> 12.2.0-14\n");
+    ASSERT_TRUE(change());
+    EXPECT_EQ(change()->time, "2026-10-31 06:00:02");
+    EXPECT_EQ(change()->before, "");
+    write("var/log/dpkg.log",
+          "2026-11-30 06:12:33 upgrade libstdc++6:amd64 12.2.0-13 12.2.0-14\n"
+          "2026-11-30 06:12:34 status installed libstdc++6:amd64 12.2.0-14\n"
+          "2026-11-30 06:12:35 upgrade libstdc++6-dev:amd64 12.2.0-10 12.2.0-14\n"
+          "2026-12-01 06:12:33 upgrade libstdc++6:amd64 12.2.0-14 12.2.0-15\n");  // undone since
+    ASSERT_TRUE(change());
+    EXPECT_EQ(change()->time, "2026-11-30 06:12:33");
+    EXPECT_EQ(change()->before, "12.2.0-13");
+}
+
 TEST_F(DpkgTree, BothSpellingsOfAMergedUsrAreOneFile) {
     EXPECT_FALSE(owner("/lib/x86_64-linux-gnu/libstdc++.so.6"));  // not merged: another file
     fs::create_symlink("usr/lib", root_ + "/lib");
