@@ -157,14 +157,15 @@ bool prepare_for_launches() {
 
 void note_launch(Launch& launch) {
     const KeepErrno keep;
-    if (ring_of_thread() == nullptr) {
-        return;
-    }
+    RingHead* const ring = ring_of_thread();
+    // Without a ring too: a profile counts the launch, and CUDIAG_SYNC waits for it.
     if (__atomic_load_n(&hot_state.watch, __ATOMIC_RELAXED) != 0) {
         watch_launch(launch);
     }
-    append_hot_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(launch.kind),
-                      launch.flags, LaunchWords(launch).words);
+    if (ring != nullptr) {
+        append_hot_record(ring, own_ring.mask, static_cast<uint16_t>(launch.kind), launch.flags,
+                          LaunchWords(launch).words);
+    }
 }
 
 int settle_launch(const Launch& launch, const char* call) {
