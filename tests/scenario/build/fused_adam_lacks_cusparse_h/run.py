@@ -21,6 +21,6 @@ tree = run.report()["run"]["build"]
 assert tree, "the report has no build"
 
 finding.apply("pip install")
-built = world.under_shim(*train, fresh=extensions)
+built = world.under_shim(*train, fresh=extensions, twin=WORLDS_ONLY)
 built.is_silent()
 assert "fused_adam" in built.stdout, built

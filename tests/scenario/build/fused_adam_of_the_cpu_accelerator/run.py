@@ -15,7 +15,7 @@ op = get_accelerator().create_op_builder("FusedAdamBuilder").load()
 torch.zeros(1).cuda()
 """)
 
-run = world.under_shim(world.python, script, fresh=extensions)
+run = world.under_shim(world.python, script, fresh=extensions, twin=WORLDS_ONLY)
 run.fails_with("Found no NVIDIA driver on your system", status=1)
 
 finding = run.said("build-wrong-accelerator", accelerator="cpu", why=has("DS_ACCELERATOR is not set"), sources=ends("csrc/cpu/adam/fused_adam.cpp"))

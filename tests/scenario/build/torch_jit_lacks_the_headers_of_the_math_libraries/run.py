@@ -17,4 +17,6 @@ finding.proposes(r"pip install .*nvidia-cusparse==12\.6.*nvidia-cublas==13\.1|pi
 run.proposes_nothing_like("-cu12", "nvidia-cuda-toolkit", "TORCH_CUDA_ARCH_LIST")
 
 finding.apply("pip install")
-world.under_shim(*train, fresh=build.parent).is_silent()
+built = world.under_shim(*train, fresh=build.parent, twin=WORLDS_ONLY)
+built.is_silent()
+assert "built and loaded" in built.stdout, built
