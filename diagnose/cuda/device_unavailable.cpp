@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "diagnose/cuda/rules.h"
@@ -50,8 +51,8 @@ void add_update(const CudaCase& c, nlohmann::ordered_json& evidence) {
 
 std::optional<Finding> cuda_device_unavailable(const CudaCase& c) {
     const UnavailableCode* known = unavailable_code(c.code);
-    // NVML's 999 has other causes than the driver's own: it needs no uvm.
-    if (known == nullptr || c.call == "nvmlInit") {
+    if (known == nullptr || std::find(known->not_calls.begin(), known->not_calls.end(), c.call) !=
+                                known->not_calls.end()) {
         return std::nullopt;
     }
     const auto states = states_of(c);

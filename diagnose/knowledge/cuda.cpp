@@ -293,6 +293,7 @@ UnavailableTable parse_unavailable(std::string_view json) {
         code.code = code_in(entry);
         code.title = entry.text("title");
         code.calls = entry.texts("calls");
+        code.not_calls = entry.texts("not_calls");
         for (DataObject& remedy : entry.optional_objects("remedies")) {
             code.remedies.push_back({.when = remedy.texts("when"),
                                      .text = remedy.text("text"),

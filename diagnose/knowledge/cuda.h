@@ -90,6 +90,7 @@ struct UnavailableCode {
     int code = 0;
     std::string title;
     std::vector<std::string> calls;  // only if one of these gave it; empty: whoever did
+    std::vector<std::string> not_calls;  // from these it has other causes
     std::vector<UnavailableRemedy> remedies;
     std::string limits;
     bool likely = false;  // the code alone does not tell the cause

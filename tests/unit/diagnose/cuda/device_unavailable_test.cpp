@@ -101,6 +101,30 @@ TEST(CudaDeviceUnavailable, OfTwoReleasesNamesBothAndSaysWhoseTurnItIs) {
     EXPECT_TRUE(finding_of(told(803), machine).fixes.empty()) << "the module's release is not seen";
 }
 
+TEST(CudaDeviceUnavailable, KnowsWhatNvmlSaysOfTwoReleases) {
+    Machine machine;
+    machine.driver_module =
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  Fri Jan 17 16:12:37 UTC 2025";
+    for (const char* words : {"Failed to initialize NVML: Driver/library version mismatch",
+                              "Driver/library version mismatch"}) {
+        Process process = python_with_driver("/drv/libcuda.so.570.133.20", 12080);
+        process.exceptions = {raised(words)};
+        const Finding finding = finding_of(process, machine);
+        EXPECT_EQ(finding.slug, "cuda-device-unavailable");
+        EXPECT_EQ(finding.evidence["call"], "nvmlInit");
+        EXPECT_NE(finding.title.find("library 570.133.20, kernel module 570.86.15"),
+                  std::string::npos)
+            << finding.title;
+        EXPECT_TRUE(advises(finding, "sudo reboot"));
+    }
+}
+
+TEST(CudaDeviceUnavailable, IsSilentOfWhatNvmlDoesNotKnow) {
+    Process process = python_with_driver("/drv/libcuda.so.570.133.20", 12080);
+    process.exceptions = {raised("Failed to initialize NVML: Unknown Error")};
+    EXPECT_FALSE(cuda_cannot_start(process, with_nodes({"/dev/nvidiactl"})));
+}
+
 TEST(CudaDeviceUnavailable, SendsAContainerToItsHostForTheFabric) {
     Machine machine;
     EXPECT_TRUE(advises(finding_of(told(802), machine), "systemctl start nvidia-fabricmanager"));
