@@ -1,6 +1,6 @@
 """What the shim costs a launch, and a training step, on a real GPU: with and without it in turn in one process (tests/gpu/toggle.c).
 
-    python3 tests/gpu/launch_cost.py BIN PROGRAMS [launch] [step]
+    python3 tests/gpu/launch_cost.py BIN PROGRAMS [launch] [host_step] [gpu_step]
 
 PROGRAMS: a directory with tests/gpu/faults.cu as `faults`, and tests/gpu/toggle.c as `toggle.so`. SECONDS in the environment: how long each training step
 is compared (40; some 300 resolve a thousandth where the GPU decides). Exit status 77 without a GPU.
@@ -84,16 +84,21 @@ told("nothing (the null comparison)", null)
 """
 
 
-def step():
-    failed = 0
-    for name, words in (("the host decides", (512, 8, 2)), ("the GPU decides", (1024, 12, 24))):
-        with tempfile.TemporaryDirectory() as directory:
-            print(f"--- a training step of a small GPT (bf16, fused AdamW), {name}", flush=True)
-            failed |= run([sys.executable, "-c", STEP, *words, os.environ.get("SECONDS", "40")], CUDIAG_DIR=directory)
-    return failed
+def step(name, *words):
+    with tempfile.TemporaryDirectory() as directory:
+        print(f"--- a training step of a small GPT (bf16, fused AdamW), {name}", flush=True)
+        return run([sys.executable, "-c", STEP, *words, os.environ.get("SECONDS", "40")], CUDIAG_DIR=directory)
+
+
+def host_step():
+    return step("the host decides", 512, 8, 2)
+
+
+def gpu_step():
+    return step("the GPU decides", 1024, 12, 24)
 
 
 if subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode:
     print("cannot run here: no GPU")
     sys.exit(77)
-sys.exit(max([globals()[part]() for part in sys.argv[3:] or ["launch", "step"]]))
+sys.exit(max([globals()[part]() for part in sys.argv[3:] or ["launch", "host_step", "gpu_step"]]))
