@@ -9,9 +9,8 @@ none tells it, the other streams go on, and a wait for it never returns. FAKE_DR
 FAKE_DRIVER_CAPABILITY=90: of its GPU. FAKE_DRIVER_GONE=709: what launches give once a context was destroyed (else nothing happens).
 FAKE_DRIVER_REFUSES_FILES=1: memory of a recording is not registered.
 
-Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not). For measuring, FAKE_DRIVER_BARE=1 has it do nothing at all,
-and with FAKE_DRIVER_STORES=16 leave that many stores behind that take long, as a driver's to the GPU do. cuGetProcAddress answers as the driver's does:
-with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
+Each function says on stdout that it was called, and with what (FAKE_DRIVER_QUIET=1: not). For measuring, FAKE_DRIVER_BARE=1 has it do nothing at all.
+cuGetProcAddress answers as the driver's does: with the newest form that the version asked for knows, so that the name asked for does not tell the signature.
 It tests our mechanics; what CUDA does, it does not tell.
 """
 import re
@@ -38,25 +37,13 @@ HEAD = r"""
 #include <unistd.h>
 
 static const char *fails, *slow;
-static int quiet, bare, stores;
-static char cold[1 << 26];      /* more than the caches hold */
+static int quiet, bare;
 
 __attribute__((constructor)) static void read_environment(void) {
     fails = getenv("FAKE_DRIVER_FAILS");
     slow = getenv("FAKE_DRIVER_SLOW");
     quiet = getenv("FAKE_DRIVER_QUIET") != NULL;
     bare = getenv("FAKE_DRIVER_BARE") != NULL;
-    stores = getenv("FAKE_DRIVER_STORES") != NULL ? atoi(getenv("FAKE_DRIVER_STORES")) : 0;
-    if (stores != 0) memset(cold, 1, sizeof cold);      /* every page is there */
-}
-
-static int done_barely(void) {
-    static size_t at;
-    for (int i = 0; i < stores; ++i) {
-        at = (at + 4096 + 64) % sizeof cold;    /* no prefetcher follows it */
-        *(volatile char*)&cold[at] = 2;
-    }
-    return 0;
 }
 
 /* "cuInit=100 cuMemAlloc_v2=2" */
@@ -289,7 +276,7 @@ def source(without=(), version=13000):
         if name in LAUNCHES:
             function, stream = LAUNCHES[name]
             after = f"queue({numbers[stream]}, (struct item){{NULL, 0, kernel_of({numbers[function]})}})"
-        text.append(f'int {name}({parameters}) {{ if (bare) return done_barely(); const int result = called("{name}", {len(types)}{arguments});'
+        text.append(f'int {name}({parameters}) {{ if (bare) return 0; const int result = called("{name}", {len(types)}{arguments});'
                     f' return told("{name}", result != 0 ? result : {after}); }}')
     exported = [name for name, _ in kept] + ["cuGetErrorString", "cuGetExportTable", "cuDeviceGetAttribute", "cuCtxGetCurrent"]
     text += ["int cuGetProcAddress(const char*, void**, int, unsigned long long);",
