@@ -2,11 +2,14 @@
 
     python3 tests/gpu/launch_cost.py BIN PROGRAMS [launch] [host_step] [gpu_step]
 
-PROGRAMS: a directory with tests/gpu/faults.cu as `faults`, and tests/gpu/toggle.c as `toggle.so`. SECONDS in the environment: how long each training step
-is compared (40; some 300 resolve a thousandth where the GPU decides). Exit status 77 without a GPU.
+PROGRAMS: a directory with tests/gpu/faults.cu as `faults`, and tests/gpu/toggle.c as `toggle.so`. In the environment, PROCESSES: how many
+launch in each way (12); SECONDS: how long each training step is compared (40; some 300 resolve a thousandth where the GPU decides). Exit status 77
+without a GPU.
 """
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -17,19 +20,34 @@ BIN, PROGRAMS = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 def run(argv, **more):
     env = {k: v for k, v in os.environ.items() if not k.startswith("CUDIAG")}
     env |= {"LD_PRELOAD": f"{PROGRAMS / 'toggle.so'} {BIN / 'libcudiag.so'}", **more}
-    done = subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True)
-    print(done.stdout.strip(), done.stderr.strip()[-600:] if done.returncode else "", sep="\n", flush=True)
-    return done.returncode
+    return subprocess.run([str(a) for a in argv], env=env, capture_output=True, text=True)
+
+
+def told(name, values):
+    print(f"   {name}: mean {statistics.mean(values):+.1f} ns, its standard error {statistics.stdev(values) / len(values) ** .5:.1f}, "
+          f"{min(values):+.1f} to {max(values):+.1f} ({len(values)} processes)", flush=True)
 
 
 def launch():
-    failed = 0
-    for what, more in (("as it is", {}), ("nothing can be recorded: the wrapper alone", {"CUDIAG_DIR": "/proc/nowhere"}),
-                       ("the recording in memory (/dev/shm)", {}), ("rings of 16 MB", {"CUDIAG_RING_MB": "16"}), ("CUDIAG_TRACK=1", {"CUDIAG_TRACK": "1"})):
-        with tempfile.TemporaryDirectory(dir="/dev/shm" if "/dev/shm" in what else None) as directory:
-            print(f"--- an empty launch, {what}")
-            failed |= run([PROGRAMS / "faults", "toggled", 1, 2000], **{"CUDIAG_DIR": directory, **more})
-    return failed
+    """Processes differ by far more than the pairs of one: the median of each counts as one, and the ways take turns."""
+    ways = {"as it is": {}, "nothing can be recorded: the wrapper alone": {"CUDIAG_DIR": "/proc/nowhere"},
+            "the recording in memory (/dev/shm)": {}, "CUDIAG_TRACK=1": {"CUDIAG_TRACK": "1"}}
+    took, others = {way: [] for way in ways}, ([], [])
+    for _ in range(int(os.environ.get("PROCESSES", "12"))):
+        for way, more in ways.items():
+            with tempfile.TemporaryDirectory(dir="/dev/shm" if "/dev/shm" in way else None) as directory:
+                done = run(["taskset", "-c", "2", PROGRAMS / "faults", "toggled", 1, 120], **{"CUDIAG_DIR": directory, **more})
+            if done.returncode:
+                print(way, done.stdout, done.stderr[-600:])
+                return 1
+            medians = [float(each) for each in re.findall(r"median ([+-][\d.]+) ns", done.stdout)]
+            took[way].append(medians[0])
+            for values, median in zip(others, medians[1:]):
+                values.append(median)
+    print("--- an empty launch\n   " + done.stdout.strip().splitlines()[-1])
+    for way, values in [*took.items(), ("a function that only hands the launch on", others[0]), ("nothing (the null comparison)", others[1])]:
+        told(way, values)
+    return 0
 
 
 STEP = """
@@ -87,7 +105,9 @@ told("nothing (the null comparison)", null)
 def step(name, *words):
     with tempfile.TemporaryDirectory() as directory:
         print(f"--- a training step of a small GPT (bf16, fused AdamW), {name}", flush=True)
-        return run([sys.executable, "-c", STEP, *words, os.environ.get("SECONDS", "40")], CUDIAG_DIR=directory)
+        done = run([sys.executable, "-c", STEP, *words, os.environ.get("SECONDS", "40")], CUDIAG_DIR=directory)
+        print(done.stdout.strip(), done.stderr.strip()[-600:] if done.returncode else "", sep="\n", flush=True)
+        return done.returncode
 
 
 def host_step():
