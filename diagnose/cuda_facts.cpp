@@ -168,6 +168,7 @@ CudaLaunch launch_of(const HotRead& hot, const Kernels& kernels, const Sites& si
     CudaLaunch launch;
     launch.time_ns = hot.realtime_ns;
     launch.ticks = hot.ticks;
+    launch.latest_ticks = hot.latest_ticks;
     launch.tid = hot.tid == kSharedRing ? -1 : static_cast<std::int32_t>(hot.tid);
     launch.graph = hot.kind == static_cast<std::uint16_t>(HotKind::graph_launch);
     launch.handle = hot.words[0];
@@ -186,9 +187,12 @@ CudaLaunch launch_of(const HotRead& hot, const Kernels& kernels, const Sites& si
     return launch;
 }
 
-// Of one context alone is a wait for it a wait for everything: launches do not tell theirs.
+// Of a launch that is recorded before the wait. Of one context alone is a wait for it a wait for
+// everything: launches do not tell theirs.
 bool covers(const HotRead& wait, const CudaLaunch& launch, std::int32_t tid) {
-    if (launch.ticks >= wait.words[2]) {
+    // A thread does not launch while it waits.
+    const bool before_it = launch.tid == tid && tid != -1;
+    if (!before_it && launch.latest_ticks >= wait.words[2]) {
         return false;
     }
     if (wait.words[1] == static_cast<std::uint64_t>(WaitedFor::context)) {

@@ -154,8 +154,9 @@ struct FailedCudaCall {
 
 // A launch of a kernel or a graph; the newest of each thread are kept.
 struct CudaLaunch {
-    std::uint64_t time_ns = 0, ticks = 0;
-    std::int32_t tid = 0;  // -1: not known
+    std::uint64_t time_ns = 0, ticks = 0;  // not before
+    std::uint64_t latest_ticks = 0;        // not after
+    std::int32_t tid = 0;                  // -1: not known
     bool graph = false;
     std::uint64_t handle = 0;
     std::string kernel;         // mangled; "" if not known

@@ -290,8 +290,10 @@ enum class WaitedFor : std::uint64_t { stream = 0, context = 1 };
 
 // HotRecord::flags of launches.
 inline constexpr std::uint16_t kCapturing = 1;  // into a graph: not executed
-inline constexpr std::uint16_t kCooperative = 2;
-inline constexpr std::uint16_t kFailed = 4;  // of waited and call_failed: unused
+// 2 and 4 are not given.
+inline constexpr std::uint16_t kUndated = 8;  // ticks are an earlier launch's of the same thread
+                                              // (shim/cuda/launches.h): it was later than that, and
+                                              // before the ring's next record without this flag
 
 // Streams by number, in launches: the default one, and each thread's own default one.
 inline constexpr std::uint64_t kLegacyStream = 1;     // CU_STREAM_LEGACY

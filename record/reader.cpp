@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace cudiag {
@@ -167,6 +168,12 @@ std::uint32_t commit_of(std::uint64_t number) {
     return static_cast<std::uint32_t>(number & 0x7fffffffU) + 1;
 }
 
+bool is_undated(const HotRead& hot) {
+    const auto kind = static_cast<HotKind>(hot.kind);
+    return (kind == HotKind::launch || kind == HotKind::graph_launch) &&
+           (hot.flags & kUndated) != 0;
+}
+
 void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recording& recording) {
     RingHead ring{};
     if (!load(bytes, 0, ring) || ring.tid == 0) {
@@ -181,6 +188,7 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
     }
     const std::uint64_t kept = std::min<std::uint64_t>(ring.next, records);
     recording.lost.overwritten += ring.next - kept;
+    const std::size_t first = recording.hot.size();
     for (std::uint64_t i = 0; i < kept; ++i) {
         const std::uint64_t number = ring.next - kept + i;
         HotRecord record{};
@@ -197,6 +205,12 @@ void read_ring(std::span<const std::byte> bytes, std::uint32_t records, Recordin
         hot.realtime_ns = time_of_ticks(recording.header, record.ticks);
         std::copy(std::begin(record.words), std::end(record.words), std::begin(hot.words));
         recording.hot.push_back(hot);
+    }
+    std::uint64_t latest = std::numeric_limits<std::uint64_t>::max();
+    for (std::size_t i = recording.hot.size(); i > first; --i) {
+        HotRead& hot = recording.hot[i - 1];
+        latest = is_undated(hot) ? latest : hot.ticks;
+        hot.latest_ticks = latest;
     }
 }
 

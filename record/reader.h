@@ -33,8 +33,9 @@ struct EntryRead {
 struct HotRead {
     std::uint32_t tid = 0;
     std::uint16_t kind = 0, flags = 0;
-    std::uint64_t ticks = 0;
-    std::uint64_t realtime_ns = 0;  // by the clock pairs
+    std::uint64_t ticks = 0;         // when it was appended; of an undated launch not before
+    std::uint64_t latest_ticks = 0;  // not after: the same but for undated launches
+    std::uint64_t realtime_ns = 0;   // of `ticks`, by the clock pairs
     std::uint64_t words[6] = {};
 };
 

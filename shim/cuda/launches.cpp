@@ -56,8 +56,9 @@ RingHead* ring_of_thread() {
     return own_ring.ring;
 }
 
-void note_hot(HotKind kind, const uint64_t (&words)[6]) {
-    append_hot_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), 0, words);
+void note_hot(HotKind kind, uint16_t flags, const uint64_t (&words)[6]) {
+    append_hot_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), flags, words);
+    own_ring.undated = 0;
 }
 
 bool is_capturing(const Launch& launch) {
@@ -163,8 +164,7 @@ void note_launch(Launch& launch) {
         watch_launch(launch);
     }
     if (ring != nullptr) {
-        append_hot_record(ring, own_ring.mask, static_cast<uint16_t>(launch.kind), launch.flags,
-                          LaunchWords(launch).words);
+        note_hot(launch.kind, launch.flags, LaunchWords(launch).words);
     }
 }
 
@@ -207,7 +207,7 @@ void note_waited(WaitedFor what, uint64_t handle, uint64_t began) {
         const uint64_t words[6] = {handle, static_cast<uint64_t>(what),
                                    began,  __atomic_load_n(&contexts_made, __ATOMIC_RELAXED),
                                    0,      0};
-        note_hot(HotKind::waited, words);
+        note_hot(HotKind::waited, 0, words);
     }
 }
 
@@ -233,7 +233,7 @@ void note_failure_in_ring(uint64_t call, int error, uint64_t stream, uint64_t fu
         const uint64_t words[6] = {
             static_cast<uint64_t>(static_cast<unsigned>(error)), stream, function, call,
             refused_launch ? uint64_t{1} : uint64_t{0},          0};
-        note_hot(HotKind::call_failed, words);
+        note_hot(HotKind::call_failed, 0, words);
     }
 }
 

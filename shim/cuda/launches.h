@@ -29,12 +29,15 @@ struct Launch {
 // log, CUDIAG_TRACK); once. False if there is no recording.
 bool prepare_for_launches();
 
-// The ring of a thread: three words of the 64 bytes of thread-locals that a guest may take.
+// The ring of a thread: five words of the 64 bytes of thread-locals that a guest may take.
 struct OwnRing {
     RingHead* ring = nullptr;  // nullptr: there are none
     uint32_t recording = 0;    // whose
     uint32_t plain = 0;        // the same if no other thread writes to it
     uint32_t mask = 0;         // its records less one
+    uint16_t undated = 0;      // plain launches until the clock is read, 0 and 1: by the next one
+    uint16_t stride = 1;       // and how many it was from the last reading to that
+    uint64_t ticks = 0;        // the last reading
 };
 
 // Initial-exec, as all of the shim.
@@ -77,12 +80,44 @@ struct LaunchWords {
     }
 };
 
+// Behind the driver's work reading the clock takes as long as all the rest of a record
+// (docs/gpu-results.md). Where launches follow each other closely up to 16 share a reading; one
+// that came late, or after anything else that the thread noted, has its own.
+constexpr uint16_t kMostUndated = 16;
+
+// Some 0.1 ms: a reading takes less than a thousandth of that.
+__attribute__((always_inline)) inline uint64_t close_ticks() {
+#if defined(__aarch64__)
+    uint64_t a_second = 0;
+    __asm__("mrs %0, cntfrq_el0" : "=r"(a_second));
+    return a_second / 10000;
+#else
+    return 250'000;
+#endif
+}
+
+// The flags of the thread's next plain launch, whose ticks are own_ring.ticks.
+__attribute__((always_inline)) inline uint16_t date_plain_launch() {
+    if (own_ring.undated > 1) {
+        --own_ring.undated;
+        return kUndated;
+    }
+    const uint64_t now = read_ticks();
+    const uint16_t stride = own_ring.stride;
+    const bool close = now - own_ring.ticks < stride * close_ticks();
+    own_ring.stride = !close ? 1 : stride < kMostUndated ? 2 * stride : stride;
+    own_ring.undated = own_ring.stride;
+    own_ring.ticks = now;
+    return 0;
+}
+
 // Before a launch (it may never return). No allocation and no lock; not async-signal-safe, as CUDA
 // is not.
 template <HotKind kind>
 __attribute__((always_inline)) inline void note_plain_launch(const Launch& launch) {
-    append_own_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), 0,
-                      LaunchWords(launch).words);
+    const uint16_t flags = date_plain_launch();
+    append_own_record(own_ring.ring, own_ring.mask, static_cast<uint16_t>(kind), flags,
+                      own_ring.ticks, LaunchWords(launch).words);
 }
 
 // Around any other launch, a thread's first, one that is captured, marked, waited for or timed:

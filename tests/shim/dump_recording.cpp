@@ -227,6 +227,7 @@ int main(int count, char** arguments) {
                {"fields",
                 Json::array(
                     {Json::array({"kind", hot.kind}), Json::array({"time_ns", hot.realtime_ns}),
+                     Json::array({"ticks", hot.ticks}), Json::array({"tid", hot.tid}),
                      Json::array({"flags", hot.flags}), Json::array({"words", hot.words})})}});
     }
     for (const cudiag::ProgressSlot& slot : read.recording->progress) {

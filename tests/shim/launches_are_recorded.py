@@ -6,6 +6,7 @@ bed = Bed()
 program = bed.program("launches.c")
 library = fake_driver.build(bed)
 LAUNCH, GRAPH, WAITED, FAILED = 1, 2, 3, 4
+UNDATED = 8  # a flag of launches
 
 
 def story(streams, before, after, waits, *graphs, fails=None, wrong=False, **set):
@@ -36,6 +37,16 @@ assert failed[0]["error"] == 700 and hot(both, FAILED)[0][0] == 700
 both = story(4, 9000, 20, 0, wrong=True)
 assert len(hot(both, LAUNCH)) + len(hot(both, WAITED)) + len(hot(both, FAILED)) == 8192
 
+# Of launches that follow each other closely one in 16 has read the clock, the others are dated as the one before them that has; the first of all has,
+# and each behind a wait.
+ring = [entry for entry in both.recordings()[0] if entry.kind == "hot" and entry["kind"] == LAUNCH]
+assert len(ring) / 20 < sum(entry["flags"] & UNDATED == 0 for entry in ring) < len(ring) / 10, [entry["flags"] for entry in ring][:100]
+assert all(one["ticks"] == before["ticks"] if one["flags"] & UNDATED else one["ticks"] > before["ticks"] for before, one in zip(ring, ring[1:]))
+both = story(1, 500, 100, 3, wrong=True)
+ring = [entry for entry in both.recordings()[0] if entry.kind == "hot"]
+assert ring[0]["kind"] == LAUNCH and ring[0]["flags"] == 0 and WAITED in {entry["kind"] for entry in ring}
+assert all(one["flags"] == 0 for before, one in zip(ring, ring[1:]) if before["kind"] != LAUNCH), ring
+
 # A launch that the driver refuses, with what it was asked, the device, the function, and the driver's own words.
 both = story(1, 3, 0, 0, fails={"cuLaunchKernel": 1})
 failed, = both.recorded("cuda_call_failed")
@@ -51,7 +62,7 @@ graph, = both.recorded("cuda_graph")
 assert graph["count"] == 4 and [words[0] for words in hot(both, GRAPH)] == [graph["handle"]] * 7
 
 # Captured launches are told apart (the double says that every stream is captured, once a capture began).
-assert all(entry["flags"] == 0 for entry in both.recordings()[0] if entry.kind == "hot")
+assert all(entry["flags"] & ~UNDATED == 0 for entry in both.recordings()[0] if entry.kind == "hot")
 
 # Marks: what the GPU itself says. One slot a stream; the faulty launch is the first that is not finished on its own.
 for register, more in ((0, {}), (0, {"FAKE_DRIVER_REFUSES_FILES": 1}), (1, {})):
@@ -109,6 +120,25 @@ sys.exit(3)
     assert holding.all("python_line")[:2] == [6, 11] and holding["python_file"] == str(script), holding
     assert released.all("python_line")[:2] == [6, 12] and released.all("python_function")[:1] == ["step"], released
     assert [words[5] >> 32 for words in hot(both, LAUNCH)] == [1, 1, 1, 2], hot(both, LAUNCH)
+
+    # Launches that come slowly each have a time of their own, once those that came quickly before them have shared theirs.
+    script.write_text("""\
+import ctypes, sys, time
+cuda = ctypes.CDLL(sys.argv[1])
+shape = [ctypes.c_void_p(0x5000010), 1, 1, 1, 32, 1, 1, 0, None, None, None]
+function = ctypes.c_void_p()
+cuda.cuModuleGetFunction(ctypes.byref(function), ctypes.c_void_p(0x4000), b"k")
+for i in range(200): cuda.cuLaunchKernel(*shape)
+for i in range(60):
+    time.sleep(0.002)
+    cuda.cuLaunchKernel(*shape)
+print(cuda.cuCtxSynchronize())
+sys.exit(3)
+""")
+    both = bed.twin(sys.executable, script, library, env=fake_driver.environment({"cuCtxSynchronize": 700}, FAKE_DRIVER_QUIET=1))
+    ring = [entry for entry in both.recordings()[0] if entry.kind == "hot" and entry["kind"] == LAUNCH]
+    assert len(ring) == 260 and any(entry["flags"] & UNDATED for entry in ring[:200]) and not any(entry["flags"] for entry in ring[216:]), ring
+    assert ring[-1]["time_ns"] - ring[216]["time_ns"] > 43 * 2_000_000
 
 # What the shim takes for an error that sticks is what the command knows as one.
 shim = set(map(int, re.search(r"kSticky\[\] = \{([^}]*)\}", (TESTS.parent / "shim/cuda/failed_calls.cpp").read_text())[1].split(",")))

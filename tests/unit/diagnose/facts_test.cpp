@@ -145,6 +145,42 @@ TEST(Facts, TellAFailedEndFromAGoodOne) {
     EXPECT_TRUE(process.failed());
 }
 
+HotRead launch_at(std::uint32_t tid, std::uint64_t ticks, std::uint64_t latest,
+                  std::uint64_t function) {
+    return {.tid = tid,
+            .kind = static_cast<std::uint16_t>(HotKind::launch),
+            .ticks = ticks,
+            .latest_ticks = latest,
+            .words = {function, kLegacyStream}};
+}
+
+// A wait for the legacy stream by thread 8 that began at 200.
+HotRead wait_from_200() {
+    return {.tid = 8,
+            .kind = static_cast<std::uint16_t>(HotKind::waited),
+            .ticks = 400,
+            .latest_ticks = 400,
+            .words = {kLegacyStream, static_cast<std::uint64_t>(WaitedFor::stream), 200, 1}};
+}
+
+TEST(Facts, TakeALaunchForDoneOnlyIfItWasSurelyBeforeTheWait) {
+    Recording recording = recording_of({});
+    recording.hot = {
+        launch_at(8, 100, 400, 1),  // the waiting thread's own, undated: it was before its wait
+        launch_at(9, 100, 150, 2),           launch_at(9, 150, 350, 3),  // another's, undated: it
+                                                                         // may have come while the
+                                                                         // first waited
+        launch_at(kSharedRing, 190, 190, 4), launch_at(kSharedRing, 200, 200, 5), wait_from_200()};
+    const Process process = facts_of(recording);
+    std::map<std::uint64_t, bool> done;
+    for (const CudaLaunch& launch : process.launches) {
+        done[launch.handle] = launch.done;
+    }
+    const std::map<std::uint64_t, bool> expected{
+        {1, true}, {2, true}, {3, false}, {4, true}, {5, false}};
+    EXPECT_EQ(done, expected);
+}
+
 TEST(Facts, ListWhatCouldNotBeRead) {
     const auto directory = std::filesystem::path{::testing::TempDir()} / "facts_unreadable";
     std::filesystem::create_directories(directory);

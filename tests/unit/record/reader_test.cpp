@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
+#include "record/hot.h"
 #include "tests/unit/record/recording_file.h"
 #include "tests/unit/record/sample.h"
 
@@ -140,6 +142,29 @@ TEST(Reader, PutsHotRecordsOfSeveralThreadsInOrderOfTime) {
         return a.realtime_ns < b.realtime_ns;
     }));
     EXPECT_EQ(result.recording->lost.overwritten, 5U);
+}
+
+TEST(Reader, GivesAnUndatedLaunchTheTimesBetweenWhichItWas) {
+    OpenRecording recording({4096, 1, 8});
+    RingHead* ring = recording.writer.claim_ring();
+    ASSERT_NE(ring, nullptr);
+    constexpr auto kLaunch = static_cast<std::uint16_t>(HotKind::launch);
+    constexpr auto kWait = static_cast<std::uint16_t>(HotKind::waited);
+    const std::uint64_t words[6] = {};
+    append_own_record(ring, 7, kLaunch, 0, 100, words);
+    append_own_record(ring, 7, kLaunch, kUndated, 100, words);
+    append_own_record(ring, 7, kLaunch, kUndated | kCapturing, 100, words);
+    append_own_record(ring, 7, kWait, kUndated, 300, words);  // a flag of launches alone
+    append_own_record(ring, 7, kLaunch, kUndated, 300, words);
+    const Recording read = recording.read();
+    std::vector<std::uint64_t> earliest, latest;
+    for (const HotRead& hot : read.hot) {
+        earliest.push_back(hot.ticks);
+        latest.push_back(hot.latest_ticks);
+    }
+    EXPECT_EQ(earliest, (std::vector<std::uint64_t>{100, 100, 100, 300, 300}));
+    constexpr std::uint64_t kEver = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_EQ(latest, (std::vector<std::uint64_t>{100, 300, 300, 300, kEver}));
 }
 
 TEST(Reader, StepsOverAnEntryThatWasNeverFinished) {
