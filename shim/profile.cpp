@@ -47,9 +47,9 @@ bool window_ended = false;
 bool counting = false;  // launches
 uint64_t launches = 0;
 
-// Enough for medians, and for what the first steps alone do; few, since a recorded step costs up to
-// some % more (docs/gpu-results.md).
-constexpr uint64_t kWindowSteps = 20;
+// Enough for medians, and for what the first steps alone do; few, since CUPTI takes 3 to 5 us for
+// each launch that it records, a tenth of a step that the host decides (docs/gpu-results.md).
+constexpr uint64_t kWindowSteps = 12;
 constexpr uint64_t kLogBytes = uint64_t{24} << 20;
 // What must be left for the end of the window and for steps behind it.
 constexpr uint64_t kForSteps = uint64_t{4} << 20;

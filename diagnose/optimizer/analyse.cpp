@@ -480,8 +480,8 @@ class Analysis {
             }
             (step.profiled ? inside : behind).push_back(static_cast<double>(*step.period));
         }
-        constexpr std::size_t kEnoughInside = 10;  // the shim records 20, the first of which is not
-                                                   // looked at
+        // The shim records 12, the first of which does not count.
+        constexpr std::size_t kEnoughInside = 10;
         constexpr std::size_t kEnoughBehind = 20;
         OwnCost& cost = profile_.cost;
         cost.steps_in_window = inside.size();

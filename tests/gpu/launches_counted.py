@@ -2,7 +2,7 @@
 
     python3 tests/gpu/launches_counted.py BIN PROGRAMS [counts] [tools]
 
-PROGRAMS: tests/gpu/faults.cu as `faults` and `faults-shared` (-cudart shared), tests/gpu/cupti_count.c as `cupti_count.so`. Exit status 77 without a GPU.
+PROGRAMS: tests/gpu/faults.cu as `faults` (-lineinfo, for cuda-gdb) and `faults-shared` (-cudart shared), tests/gpu/cupti_count.c as `cupti_count.so`. Exit status 77 without a GPU.
 """
 import json
 import os

@@ -63,7 +63,7 @@ print(json.dumps(seen))
 """
 
 # A training step, bound by the GPU or by the host; prints how long its steps took. With CUPTI_ALONE, the library of cupti_buffers.c, CUPTI records the
-# first 20 steps as a profile has it do (cupti_activity.h: CONCURRENT_KERNEL, MEMCPY, MEMSET), into buffers that nobody reads, and leaves.
+# first 12 steps as a profile has it do (cupti_activity.h: CONCURRENT_KERNEL, MEMCPY, MEMSET), into buffers that nobody reads, and leaves.
 TRAINING = """
 import ctypes, json, os, pathlib, sys, time, torch
 class Cupti:
@@ -85,7 +85,7 @@ flags = json.loads(sys.argv[5])
 torch.manual_seed(0)
 model = torch.nn.Sequential(*[m for _ in range(depth) for m in (torch.nn.Linear(width, width), torch.nn.GELU())]).cuda()
 o = torch.optim.AdamW(model.parameters(), lr=1e-4, **flags)
-data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(batch * 4, width)), batch_size=batch, num_workers=1, pin_memory=True, persistent_workers=True)
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(batch * max(4, min(64, (1 << 24) // (batch * width))), width)), batch_size=batch, num_workers=1, pin_memory=True, persistent_workers=True)
 times = []
 step = 0
 while step < steps:
@@ -99,7 +99,7 @@ while step < steps:
         o.step()
         torch.cuda.synchronize()
         step += 1
-        if cupti and step == 20:
+        if cupti and step == 12:
             cupti.leave()
         times.append((time.perf_counter() - begin) * 1e3)
 print(json.dumps({"loss": loss.item(), "ms": times}))
@@ -295,13 +295,13 @@ def usual_step(ms):
 def cost():
     """A step alone, under the shim, recorded by CUPTI without us, and profiled, in runs that alternate. Runs differ by more than a percent: the steps that
     are recorded are compared with the later ones of the same run."""
-    recorded, steps, runs = 20, 200, int(os.environ.get("RUNS", "3"))
+    recorded, runs = 12, int(os.environ.get("RUNS", "3"))
     with tempfile.TemporaryDirectory() as directory:
         buffers = f"{directory}/buffers.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", buffers, pathlib.Path(__file__).with_name("cupti_buffers.c")], check=True)
         ways = {"alone": {"profile": ""}, "the shim": {"profile": "", "LD_PRELOAD": str(BIN / "libcudiag.so")},
                 "CUPTI alone": {"profile": "", "CUPTI_ALONE": buffers}, "profiled": {}}
-        for what, words in (("the GPU decides", (4096, 24, 4096)), ("the host decides", (256, 40, 64))):
+        for what, steps, words in (("the GPU decides", 200, (4096, 24, 4096)), ("the host decides", 600, (256, 40, 64))):
             took = {way: [] for way in ways}
             for number in range(runs):
                 for way in sorted(ways, reverse=number % 2 == 1):
