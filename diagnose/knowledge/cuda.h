@@ -89,7 +89,7 @@ struct UnavailableRemedy {
 struct UnavailableCode {
     int code = 0;
     std::string title;
-    std::vector<std::string> calls;  // only if one of these gave it; empty: whoever did
+    std::vector<std::string> calls;      // only if one of these gave it; empty: whoever did
     std::vector<std::string> not_calls;  // from these it has other causes
     std::vector<UnavailableRemedy> remedies;
     std::string limits;

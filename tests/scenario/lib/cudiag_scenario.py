@@ -94,9 +94,8 @@ class World(Environment):
     def under_shim(self, *command, env=None, runs=None, twin=True, fresh=None, **options):
         """Runs the command alone and then under the shim, with a CUDIAG_DIR of its own; gives the second run.
 
-        twin=False: for commands that cannot be run twice, or whose output differs from run to run; twin=WORLDS_ONLY: for those
-        that take long, where other stories hold the like against their twins. fresh: a directory that
-        the command writes into; both runs find it as it was.
+        twin=False: for commands that cannot be run twice, or whose output differs from run to run; twin=WORLDS_ONLY: for those that take long, where
+        other stories hold the like against their twins. fresh: a directory that the command writes into; both runs find it as it was.
         """
         self._runs += 1
         runs = runs or self.root / f"runs-{self._runs}"

@@ -165,12 +165,14 @@ HotRead wait_from_200() {
 
 TEST(Facts, TakeALaunchForDoneOnlyIfItWasSurelyBeforeTheWait) {
     Recording recording = recording_of({});
-    recording.hot = {
-        launch_at(8, 100, 400, 1),  // the waiting thread's own, undated: it was before its wait
-        launch_at(9, 100, 150, 2),           launch_at(9, 150, 350, 3),  // another's, undated: it
-                                                                         // may have come while the
-                                                                         // first waited
-        launch_at(kSharedRing, 190, 190, 4), launch_at(kSharedRing, 200, 200, 5), wait_from_200()};
+    // The waiting thread's own, undated: it was before its wait.
+    recording.hot.push_back(launch_at(8, 100, 400, 1));
+    recording.hot.push_back(launch_at(9, 100, 150, 2));
+    // Another's, undated: it may have come while the first waited.
+    recording.hot.push_back(launch_at(9, 150, 350, 3));
+    recording.hot.push_back(launch_at(kSharedRing, 190, 190, 4));
+    recording.hot.push_back(launch_at(kSharedRing, 200, 200, 5));
+    recording.hot.push_back(wait_from_200());
     const Process process = facts_of(recording);
     std::map<std::uint64_t, bool> done;
     for (const CudaLaunch& launch : process.launches) {
