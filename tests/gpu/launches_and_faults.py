@@ -1,6 +1,6 @@
 """Faults planted on a real GPU: is each told as what it is, and the kernel named? (What a launch costs: launch_cost.py.)
 
-    python3 tests/gpu/launches_and_faults.py BIN PROGRAMS [faults] [cores] [rank] [torch] [counts]
+    python3 tests/gpu/launches_and_faults.py BIN PROGRAMS [faults] [cores] [rank] [lines] [torch] [counts]
 
 BIN: the directory of libcudiag.so and cudiag, in a build with the tests. PROGRAMS: a directory with tests/gpu/faults.cu built as `faults`
 (nvcc -gencode arch=compute_90,code=sm_90), `faults-shared` (-cudart shared) and `faults-80` (sm_80 alone). Exit status 77 without a GPU.
@@ -117,6 +117,44 @@ def cores():
 INDEX = "import torch\nx = torch.zeros(1000, device='cuda')\ny = x\nfor i in range(300): y = y * 1.01 + 1\nz = x[torch.tensor([5000], device='cuda')]\nfor i in range(300): y = y + 1\ntorch.cuda.synchronize()"
 
 
+# 10,000 kernels on four streams, the fault in the middle of them.
+STREAMS = """import torch
+streams = [torch.cuda.Stream() for _ in range(4)]
+values = [torch.ones(1000, device='cuda') for _ in streams]
+wrong = torch.tensor([5000], device='cuda')
+torch.cuda.synchronize()
+
+def some(count):
+    for i in range(count):
+        with torch.cuda.stream(streams[i % 4]): values[i % 4].mul_(1.0001)
+
+def look_up(x):
+    return x[wrong]
+
+some(5000)
+with torch.cuda.stream(streams[1]): look_up(values[1])
+some(5000)
+torch.cuda.synchronize()
+"""
+
+
+def lines():
+    """The line of Python of the launch at fault."""
+    with tempfile.TemporaryDirectory() as directory:
+        script = pathlib.Path(directory) / "many.py"
+        script.write_text(STREAMS)
+        line = STREAMS.splitlines().index("    return x[wrong]") + 1
+        for mode in ("CUDIAG_TRACK", "CUDIAG_SYNC"):
+            got = run([sys.executable, script], **{mode: "1"})
+            rank = told(f"torch, four streams, {mode}", got, "cuda-async-error", "at::native::index_elementwise", 4 if mode == "CUDIAG_TRACK" else 1)
+            suspects = got[3][0]["evidence"].get("suspects", []) if got[3] else []
+            place = suspects[rank - 1].get("python", "not told") if rank else "no suspect"
+            good = rank == 1 and place == f"{script}:{line} in look_up"
+            print(f"{'well' if good else 'WRONG'}  the line of it: {place}", flush=True)
+            if not good:
+                failed.append((f"line, {mode}", place, got[5][:1500]))
+
+
 def torch():
     for mode in ("", "CUDIAG_TRACK", "CUDIAG_SYNC"):
         got = run([sys.executable, "-c", INDEX], **({mode: "1"} if mode else {}))
@@ -178,7 +216,7 @@ def counts():
 if subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode:
     print("cannot run here: no GPU")
     sys.exit(77)
-for part in sys.argv[3:] or ["faults", "cores", "rank", "torch", "counts"]:
+for part in sys.argv[3:] or ["faults", "cores", "rank", "lines", "torch", "counts"]:
     begin = time.monotonic()
     globals()[part]()
     print(f"[{part}: {time.monotonic() - begin:.0f} s]", flush=True)
