@@ -35,6 +35,15 @@ assert len(suspects) == 4 and suspects[0]["signature"] == "wrong(float*, unsigne
 assert {key: suspects[0][key] for key in shape} == shape, suspects[0]
 del world.set["CUDIAG_TRACK"]
 
+# No kernel's fault, whatever was pending: the GPU's memory.
+del world.set["FAKE_DRIVER_FAULTY"]
+world.set["FAKE_DRIVER_FAILS"] = "cuCtxSynchronize=214"
+run = world.under_shim(*launches)
+run.did_not_say("cuda-async-error")
+run.said("cuda-device-unavailable", code=214, call="cuCtxSynchronize").proposes("ROW_REMAPPER", first=True)
+del world.set["FAKE_DRIVER_FAILS"]
+world.set["FAKE_DRIVER_FAULTY"] = "_Z5wrongPfm"
+
 world.set["CUDIAG_SYNC"] = "1"
 finding = world.under_shim(*launches).said("cuda-async-error", pinned_by=has("CUDIAG_SYNC=1"))
 suspect, = finding.evidence["suspects"]

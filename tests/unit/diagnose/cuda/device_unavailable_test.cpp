@@ -119,6 +119,26 @@ TEST(CudaDeviceUnavailable, KnowsWhatNvmlSaysOfTwoReleases) {
     }
 }
 
+TEST(CudaDeviceUnavailable, LaysAnErrorOfTheMemoryToTheHardware) {
+    Process torch = python_with_driver("/drv/libcuda.so.570.133.20", 12080);
+    torch.exceptions = {
+        raised("CUDA error: uncorrectable ECC error encountered\nCUDA kernel errors might be "
+               "asynchronously reported at some other API call")};
+    Process solver = torch;
+    solver.exe = "/opt/solver";
+    solver.argv = {solver.exe};
+    solver.exceptions.clear();
+    solver.cuda_failures = {failed_call("cuStreamSynchronize", 214)};
+    for (const Process* process : {&torch, &solver}) {
+        const Finding finding = finding_of(*process);
+        EXPECT_EQ(finding.slug, "cuda-device-unavailable");
+        EXPECT_EQ(finding.evidence["code"], 214);
+        EXPECT_NE(finding.title.find("the hardware's"), std::string::npos) << finding.title;
+        EXPECT_TRUE(advises(finding, "ROW_REMAPPER"));
+        EXPECT_TRUE(advises(finding, "have it replaced"));
+    }
+}
+
 TEST(CudaDeviceUnavailable, IsSilentOfWhatNvmlDoesNotKnow) {
     Process process = python_with_driver("/drv/libcuda.so.570.133.20", 12080);
     process.exceptions = {raised("Failed to initialize NVML: Unknown Error")};
